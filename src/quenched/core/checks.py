@@ -1,0 +1,73 @@
+"""The grammar of an error: "Argument `x` must ..., but ...". Traced values pass: they have no number yet."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from quenched.core.types import InputError, is_traced
+
+
+def _number(value: Any) -> np.ndarray | None:
+    """The value as an array of numbers, or None while JAX traces it."""
+    leaves = value if isinstance(value, (tuple, list)) else [value]
+    return None if any(is_traced(v) for v in leaves) else np.asarray(value, dtype=float)
+
+
+def finite(name: str, value: Any) -> None:
+    """Refuse NaN and infinity."""
+    number = _number(value)
+    if number is not None and not np.all(np.isfinite(number)):
+        raise InputError(f"Argument `{name}` must be finite, but {value} was given.")
+
+
+def positive(name: str, value: Any) -> None:
+    """Refuse zero, negative numbers, NaN and infinity."""
+    number = _number(value)
+    if number is not None and not np.all(np.isfinite(number) & (number > 0)):
+        raise InputError(f"Argument `{name}` must be positive and finite, but {value} was given.")
+
+
+def not_negative(name: str, value: Any) -> None:
+    """Refuse negative numbers, NaN and infinity."""
+    number = _number(value)
+    if number is not None and not np.all(np.isfinite(number) & (number >= 0)):
+        raise InputError(f"Argument `{name}` must be finite and not negative, but {value} was given.")
+
+
+def inside(name: str, value: Any, low: float, high: float) -> None:
+    """Refuse what is not strictly between `low` and `high`."""
+    number = _number(value)
+    if number is not None and not np.all((number > low) & (number < high)):
+        raise InputError(f"Argument `{name}` must lie strictly between {low:g} and {high:g}, but {value} was given.")
+
+
+def whole(name: str, value: Any, *, least: int) -> int:
+    """Return `value` as an int of at least `least`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"Argument `{name}` must be a whole number, but {value!r} was given.") from None
+    if number < least:
+        raise InputError(f"Argument `{name}` must be at least {least}, but {number} was given.")
+    return number
+
+
+def increasing(name: str, value: Any, *, least: float = 0.0) -> np.ndarray:
+    """Return `value` as a 1-d array that starts at `least` or above and increases."""
+    try:
+        array = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InputError(f"Argument `{name}` must be numbers, but {value!r} was given.") from None
+    if array.ndim != 1 or array.size == 0:
+        raise InputError(f"Argument `{name}` must be a number or a non-empty list, but it has shape {array.shape}.")
+    if not np.all(np.isfinite(array)) or np.any(np.diff(array) <= 0) or array[0] < least:
+        raise InputError(f"Argument `{name}` must increase from {least:g} or above, but it is {_short(array)}.")
+    return array
+
+
+def _short(array: np.ndarray) -> str:
+    """An array in at most one line."""
+    return np.array2string(array, threshold=6, edgeitems=2, precision=4).replace("\n", " ")

@@ -1,0 +1,338 @@
+r"""The question: which world the prototypes live in, and by which rule they learn.
+
+Setting: examples $\xi \in \mathbb{R}^N$ come one at a time from $M$ spherical Gaussian clusters with centres
+$\lambda_k B_k$, priors $p_k$ and variances $v_k$; $K$ prototypes $w_S$ with labels compete for each example.
+The winner (the nearest prototype) moves by $w_S \leftarrow w_S + (\eta/N)\, g(S, \sigma)\, (\xi - w_S)$, where $g$
+is the rule: what a prototype of label $S$ does with an example of label $\sigma$.
+
+Order parameters: $R_{Sm} = w_S \cdot B_m$ and $Q_{ST} = w_S \cdot w_T$; time is $\alpha$ = examples / $N$.
+The limit taken by the theory is $N \to \infty$ at fixed $\alpha$; the simulation has finite $N$.
+Nothing here solves or trains. Not covered: clusters that are not spherical, and windows of LVQ2.1.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from quenched.core import checks
+from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real, real_tuple, reals
+
+
+class Mixture(NamedTuple):
+    """A law in numbers: what theory and simulation read of it."""
+
+    p: Array  # [M] priors
+    lam: Array  # [M] distances of the centres from the origin
+    v: Array  # [M] variances
+    gram: Array  # [M, M] B_m . B_n
+    labels: tuple[int, ...]  # [M] class of each cluster
+
+
+class Law(eqx.Module):
+    """A world of Gaussian clusters. `TwoClusters` is the paper's, `Clusters` the general one."""
+
+    @abc.abstractmethod
+    def mixture(self) -> Mixture:
+        """The law in numbers."""
+
+    def draw(self, key: Key, size: int) -> tuple[Array, Array]:
+        """Draw one example in `size` dimensions: the vector and the index of its cluster (pure JAX)."""
+        m = self.mixture()
+        which, noise = jax.random.split(key)
+        k = jnp.minimum(jnp.sum(jax.random.uniform(which) > jnp.cumsum(m.p)), len(m.labels) - 1)
+        centre = jnp.zeros(size).at[: len(m.labels)].set(m.lam[k] * frame(m.gram)[k])
+        return centre + jnp.sqrt(m.v[k]) * jax.random.normal(noise, (size,)), k
+
+    @double
+    def sample(self, key: Key, examples: int, *, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw a data set.
+
+        Args:
+            key: a JAX key.
+            examples: how many examples.
+            size: their dimension $N$, at least the number of clusters. The centres lie in the first axes.
+
+        Returns:
+            The examples `[examples, size]` and their labels `[examples]`.
+        """
+        m = self.mixture()
+        examples = checks.whole("examples", examples, least=1)
+        size = checks.whole("size", size, least=len(m.labels))
+        keys = jax.random.split(key, examples)
+        xi, k = jax.jit(jax.vmap(lambda key: self.draw(key, size)))(keys)
+        return np.asarray(xi), np.asarray(m.labels)[np.asarray(k)]
+
+
+class TwoClusters(Law):
+    r"""Two clusters with orthonormal directions, the world of the paper.
+
+    $$P(\xi) = \sum_{\sigma=\pm1} p_\sigma\, \mathcal N(\xi;\, \lambda B_\sigma,\, v_\sigma I_N)$$
+
+    Attributes:
+        prior: $p_+$, the share of class +1.
+        separation: $\lambda$, the distance of both centres from the origin.
+        variances: $(v_+, v_-)$.
+
+    Example:
+        >>> from quenched import prototypes
+        >>> law = prototypes.TwoClusters(prior=0.8, separation=1.0)
+    """
+
+    prior: Real = eqx.field(converter=real, default=0.5)
+    separation: Real = eqx.field(converter=real, default=1.0)
+    variances: tuple[Real, Real] = eqx.field(converter=real_tuple, default=(1.0, 1.0))
+
+    def __check_init__(self):
+        checks.inside("prior", self.prior, 0, 1)
+        checks.not_negative("separation", self.separation)
+        checks.positive("variances", self.variances)
+        if len(self.variances) != 2:
+            raise InputError(f"Argument `variances` must be two numbers, but {self.variances} was given.")
+
+    def mixture(self) -> Mixture:
+        """The law in numbers; cluster 0 is class +1, cluster 1 is class -1."""
+        p = jnp.asarray(self.prior)
+        lam = jnp.asarray(self.separation)
+        return Mixture(jnp.stack([p, 1 - p]), jnp.stack([lam, lam]), jnp.asarray(self.variances), jnp.eye(2), (1, -1))
+
+
+class Clusters(Law):
+    r"""$M$ clusters with any arrangement of centres $\lambda_k B_k$.
+
+    Attributes:
+        priors: $p_k$, positive, summing to 1.
+        labels: the class of each cluster (several clusters may share one).
+        separations: $\lambda_k$, one number each; default 1.
+        variances: $v_k$; default 1.
+        gram: $B_m \cdot B_n$; default orthonormal. Any positive semi-definite matrix will do.
+    """
+
+    priors: Any = eqx.field(converter=reals)
+    labels: tuple[int, ...] = eqx.field(converter=lambda labels: tuple(int(s) for s in labels), static=True)
+    separations: Any = eqx.field(converter=reals, default=None)
+    variances: Any = eqx.field(converter=reals, default=None)
+    gram: Any = eqx.field(converter=reals, default=None)
+
+    def __check_init__(self):
+        M = len(self.labels)
+        for name in ("priors", "separations", "variances"):
+            value = getattr(self, name)
+            if value is not None and np.shape(value) != (M,):
+                raise InputError(f"Argument `{name}` must have one number for each of the {M} labels, "
+                                 f"but its shape is {np.shape(value)}.")  # fmt: skip
+        checks.positive("priors", self.priors)
+        if not is_traced(self.priors) and abs(float(np.sum(self.priors)) - 1) > 1e-9:
+            raise InputError(f"Argument `priors` must sum to 1, but it sums to {float(np.sum(self.priors)):g}.")
+        if self.separations is not None:
+            checks.not_negative("separations", self.separations)
+        if self.variances is not None:
+            checks.positive("variances", self.variances)
+        if self.gram is not None and not is_traced(self.gram):
+            gram = np.asarray(self.gram)
+            if gram.shape != (M, M) or not np.allclose(gram, gram.T) or np.linalg.eigvalsh(gram)[0] < -1e-9:
+                raise InputError(f"Argument `gram` must be a symmetric positive semi-definite {M} x {M} matrix, "
+                                 f"but {gram.tolist()} was given.")  # fmt: skip
+
+    def mixture(self) -> Mixture:
+        """The law in numbers."""
+        ones = jnp.ones(len(self.labels))
+        lam = ones if self.separations is None else jnp.asarray(self.separations)
+        v = ones if self.variances is None else jnp.asarray(self.variances)
+        gram = jnp.eye(len(self.labels)) if self.gram is None else jnp.asarray(self.gram)
+        return Mixture(jnp.asarray(self.priors), lam, v, gram, self.labels)
+
+
+def frame(gram: Array) -> Array:
+    """The vectors $B_m$ as rows in $M$ orthonormal axes: the symmetric square root of their Gram matrix."""
+    values, vectors = jnp.linalg.eigh(gram)
+    return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
+
+
+class Schedule(eqx.Module):
+    r"""A learning rate that changes with time: $\eta(\alpha)$."""
+
+    @abc.abstractmethod
+    def __call__(self, alpha: Real) -> Array:
+        r"""The rate at time $\alpha$."""
+
+
+class Decay(Schedule):
+    r"""$\eta(\alpha) = \eta_0 / (1 + \alpha/\tau)$.
+
+    Attributes:
+        initial: $\eta_0$.
+        time: $\tau$.
+    """
+
+    initial: Real = eqx.field(converter=real)
+    time: Real = eqx.field(converter=real)
+
+    def __check_init__(self):
+        checks.positive("initial", self.initial)
+        checks.positive("time", self.time)
+
+    def __call__(self, alpha: Real) -> Array:
+        r"""The rate at time $\alpha$."""
+        return jnp.asarray(self.initial / (1 + alpha / self.time))
+
+
+class Interpolated(Schedule):
+    r"""Rates at equally spaced times from 0 to `until`, joined by straight lines, constant afterwards.
+
+    Attributes:
+        rates: the values.
+        until: the last time.
+    """
+
+    rates: Any = eqx.field(converter=reals)
+    until: Real = eqx.field(converter=real)
+
+    def __check_init__(self):
+        checks.positive("rates", self.rates)
+        checks.positive("until", self.until)
+        if np.ndim(self.rates) != 1 or np.shape(self.rates)[0] < 2:
+            raise InputError(f"Argument `rates` must be two numbers or more, but {self.rates} was given.")
+
+    def __call__(self, alpha: Real) -> Array:
+        r"""The rate at time $\alpha$."""
+        rates = jnp.asarray(self.rates)
+        return jnp.interp(jnp.asarray(alpha), jnp.linspace(0.0, self.until, rates.shape[0]), rates)
+
+
+class Rule(eqx.Module):
+    r"""How prototypes learn. To add a rule, subclass and say `g`:
+
+        class Cautious(prototypes.Rule):
+            def g(self, S, sigma):
+                return jnp.where(S == sigma, 1.0, -0.5)
+
+    Attributes:
+        rate: $\eta$, a number or a `Schedule`.
+        labels: the label of each prototype; default one for each class of the law.
+    """
+
+    rate: Any = eqx.field(converter=real, default=0.1)
+    labels: tuple[int, ...] | None = eqx.field(
+        converter=lambda labels: None if labels is None else tuple(int(s) for s in labels), static=True, default=None
+    )
+    all_move: ClassVar[bool] = False
+
+    def __check_init__(self):
+        if not isinstance(self.rate, Schedule):
+            checks.positive("rate", self.rate)
+        if self.labels is not None and len(self.labels) < 2:
+            raise InputError(f"Argument `labels` must name at least two prototypes, but {self.labels} was given.")
+
+    @abc.abstractmethod
+    def g(self, S: Array, sigma: Array) -> Array:
+        """The sign and strength with which a prototype of label `S` moves towards an example of label `sigma`."""
+
+    def rate_at(self, alpha: Real) -> Array:
+        r"""The learning rate at time $\alpha$."""
+        return self.rate(alpha) if isinstance(self.rate, Schedule) else jnp.asarray(self.rate)
+
+    def prototypes(self, law: Law) -> tuple[int, ...]:
+        """The labels of the prototypes in this world."""
+        return tuple(dict.fromkeys(law.mixture().labels)) if self.labels is None else self.labels
+
+    def table(self, law: Law) -> Array:
+        """`g` for every prototype and every cluster, shape `[K, M]`."""
+        S = jnp.asarray(self.prototypes(law))[:, None]
+        sigma = jnp.asarray(law.mixture().labels)[None, :]
+        return jnp.broadcast_to(self.g(S, sigma), (S.shape[0], sigma.shape[1])).astype(float)
+
+
+class LVQ1(Rule):
+    r"""Kohonen's rule: the winner moves towards its own class and away from others, $g = S\sigma$."""
+
+    def g(self, S: Array, sigma: Array) -> Array:
+        """+1 for the own class, -1 otherwise."""
+        return jnp.where(S == sigma, 1.0, -1.0)
+
+
+class LVQPlus(Rule):
+    r"""The winner learns from its own class only, $g = \Theta(S\sigma)$."""
+
+    def g(self, S: Array, sigma: Array) -> Array:
+        """1 for the own class, 0 otherwise."""
+        return jnp.where(S == sigma, 1.0, 0.0)
+
+
+class VQ(Rule):
+    r"""Unsupervised vector quantisation: the winner moves towards every example, $g = 1$."""
+
+    def g(self, S: Array, sigma: Array) -> Array:
+        """1 whatever the labels."""
+        return jnp.ones(jnp.broadcast_shapes(jnp.shape(S), jnp.shape(sigma)))
+
+
+class LVQ21(Rule):
+    r"""LVQ2.1 without a window: both prototypes move at every example, $g = S\sigma$. Two prototypes only."""
+
+    all_move: ClassVar[bool] = True
+
+    def __check_init__(self):
+        if self.labels is not None and len(self.labels) != 2:
+            raise InputError(f"Argument `labels` of LVQ21 must name two prototypes, but {self.labels} was given.")
+
+    def g(self, S: Array, sigma: Array) -> Array:
+        """+1 for the own class, -1 otherwise."""
+        return jnp.where(S == sigma, 1.0, -1.0)
+
+
+class Start(eqx.Module):
+    """Where the prototypes stand before the first example."""
+
+    @abc.abstractmethod
+    def overlaps(self, prototypes: int, clusters: int) -> tuple[Array, Array]:
+        """`R` of shape `[K, M]` and `Q` of shape `[K, K]`."""
+
+
+class NearOrigin(Start):
+    """Orthogonal to each other and to the centres, of squared length `norm`: no prior knowledge.
+
+    Attributes:
+        norm: $Q_{SS}$, not zero (prototypes that coincide have no winner).
+    """
+
+    norm: Real = eqx.field(converter=real, default=1e-4)
+
+    def __check_init__(self):
+        checks.positive("norm", self.norm)
+
+    def overlaps(self, prototypes: int, clusters: int) -> tuple[Array, Array]:
+        """`R` = 0, `Q` = `norm` times the identity."""
+        return jnp.zeros((prototypes, clusters)), self.norm * jnp.eye(prototypes)
+
+
+class Overlaps(Start):
+    """Given overlaps.
+
+    Attributes:
+        R: $w_S . B_m$, shape `[K, M]`.
+        Q: $w_S . w_T$, shape `[K, K]`, symmetric.
+    """
+
+    R: Any = eqx.field(converter=reals)
+    Q: Any = eqx.field(converter=reals)
+
+    def __check_init__(self):
+        checks.finite("R", self.R)
+        checks.finite("Q", self.Q)
+        K = np.shape(self.R)[0] if np.ndim(self.R) == 2 else -1
+        if np.shape(self.Q) != (K, K):
+            raise InputError(f"Arguments `R` and `Q` must have shapes [K, M] and [K, K], "
+                             f"but they are {np.shape(self.R)} and {np.shape(self.Q)}.")  # fmt: skip
+
+    def overlaps(self, prototypes: int, clusters: int) -> tuple[Array, Array]:
+        """`R` and `Q` as given, if they have the asked shape."""
+        if np.shape(self.R) != (prototypes, clusters):
+            raise InputError(f"Argument `start` must have R of shape {(prototypes, clusters)}, "
+                             f"but it has {np.shape(self.R)}.")  # fmt: skip
+        return jnp.asarray(self.R), jnp.asarray(self.Q)
