@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import checks, results
 from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real, real_tuple, reals
 
 
@@ -284,6 +284,17 @@ class LVQ21(Rule):
     def g(self, S: Array, sigma: Array) -> Array:
         """+1 for the own class, -1 otherwise."""
         return jnp.where(S == sigma, 1.0, -1.0)
+
+
+ORDER_PARAMETERS = {"R": ("prototype", "cluster"), "Q": ("prototype", "prototype2"), "error": ()}
+"""What theory and simulation report, and the dimensions of each."""
+
+
+def coordinates(law: Law, rule: Rule) -> dict[str, Any]:
+    """Coordinates of the dimensions of the order parameters."""
+    prototype = results.class_coords("prototype", rule.prototypes(law))
+    cluster = results.class_coords("cluster", law.mixture().labels)
+    return {**prototype, **cluster, "prototype2": ("prototype2", prototype["prototype"][1])}
 
 
 class Start(eqx.Module):

@@ -1,0 +1,87 @@
+r"""The one iteration loop of the package: roots and fixed points, with an outcome.
+
+optimistix does the iterating and the implicit differentiation ($dx/d\theta$ of a solution costs one linear solve); this
+module adds what users see: an `Outcome` and the residual beside every value, instead of an exception in the middle
+of a sweep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optimistix as optx
+
+from quenched.core.types import Array, Outcome, Real
+
+
+class Solution(NamedTuple):
+    """A root or fixed point, and how it was reached."""
+
+    value: Any
+    outcome: Array  # an `Outcome` code
+    residual: Array  # largest absolute component of the equation that should vanish
+    steps: Array
+
+
+def root(
+    function: Callable[[Any, Any], Any],
+    start: Any,
+    args: Any = None,
+    *,
+    tolerance: float = 1e-12,
+    max_steps: int = 200,
+    newton: bool = False,
+) -> Solution:
+    """Solve `function(x, args) = 0`.
+
+    Args:
+        function: of the unknown and of arguments with respect to which one may differentiate.
+        start: where to begin, of the shape of the unknown.
+        args: passed on.
+        tolerance: relative and absolute accuracy of the unknown.
+        max_steps: at most.
+        newton: plain Newton from a start known to be close; otherwise the dogleg method, which survives bad starts.
+    """
+    solver = optx.Newton(tolerance, tolerance) if newton else optx.Dogleg(tolerance, tolerance)
+    found = optx.root_find(function, solver, start, args, max_steps=max_steps, throw=False)
+    return _solution(found, function(found.value, args))
+
+
+def fixed_point(
+    update: Callable[[Any, Any], Any],
+    start: Any,
+    args: Any = None,
+    *,
+    damping: Real = 0.0,
+    tolerance: float = 1e-12,
+    max_steps: int = 10_000,
+) -> Solution:
+    """Iterate `x <- (1 - damping) update(x, args) + damping x` until it stands still.
+
+    Args:
+        update: the map whose fixed point is sought.
+        start: where to begin.
+        args: passed on.
+        damping: the share of the old value that is kept, in [0, 1).
+        tolerance: relative and absolute accuracy of the fixed point.
+        max_steps: at most.
+    """
+
+    def damped(x: Any, args: Any) -> Any:
+        return jax.tree.map(lambda new, old: (1 - damping) * new + damping * old, update(x, args), x)
+
+    solver = optx.FixedPointIteration(tolerance, tolerance)
+    found = optx.fixed_point(damped, solver, start, args, max_steps=max_steps, throw=False)
+    return _solution(found, jax.tree.map(jnp.subtract, update(found.value, args), found.value))
+
+
+def _solution(found: optx.Solution, residual: Any) -> Solution:
+    """Translate optimistix's result into value, outcome, residual and steps."""
+    largest = jnp.max(jnp.array([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(residual)]))
+    stopped = jnp.where(found.result == optx.RESULTS.nonlinear_max_steps_reached, Outcome.stalled, Outcome.failed)
+    outcome = jnp.where(found.result == optx.RESULTS.successful, Outcome.converged, stopped)
+    outcome = jnp.where(jnp.isfinite(largest), outcome, Outcome.failed)
+    return Solution(found.value, outcome, largest, found.stats["num_steps"])

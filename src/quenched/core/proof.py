@@ -1,0 +1,210 @@
+r"""The proof: does a theory agree with a simulation, in standard errors?
+
+At every point $i$ (a control, a time, a component of an order parameter) the theory says $\theta_i$ and $n$ runs have mean
+$m_i$ with standard error $s_i$. The deviation beyond a named finite-size allowance $a_i$ is $t_i = \max(0, |m_i - \theta_i| - a_i)/s_i$,
+turned into a normal score $z_i$ (Student's distribution with $n - 1$ degrees of freedom). The joint test asks how often the
+largest $|z_i|$ of *these correlated* points would be as large by chance: the null distribution is drawn with Gaussian
+weights on the runs themselves, which keeps every correlation. Unlike Hotelling's $T^2$ this works with more points than
+runs, and is not upset by points that are functions of each other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from quenched.core.types import InputError
+
+DRAWS = 20_000
+"""Draws of the null distribution: p-values are resolved to 5e-5."""
+
+EXACT = 1e-9
+"""Points without spread over runs (a common start) must agree to this."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Agreement:
+    """The comparison of a theory with a simulation.
+
+    Attributes:
+        p: probability of a largest deviation this large, if the theory (within the allowance) is right.
+        largest: the largest deviation in standard errors, beyond the allowance.
+        where: the point at which it occurs, in words.
+        points: how many points were compared.
+        runs: how many runs.
+        allowance: what was granted for finite size, absolute.
+        relative_allowance: what was granted relative to the theory.
+        z: dataset of deviations per point, in standard errors, without any allowance.
+    """
+
+    p: float
+    largest: float
+    where: str
+    points: int
+    runs: int
+    allowance: float
+    relative_allowance: float
+    z: xr.Dataset
+
+    @property
+    def passed(self) -> bool:
+        """Whether chance explains the deviations: p above 1e-4."""
+        return self.p > 1e-4
+
+    def __str__(self) -> str:
+        verdict = "agree" if self.passed else "DISAGREE"
+        granted = f", allowance {self.allowance:g}" if self.allowance else ""
+        granted += f", relative allowance {self.relative_allowance:g}" if self.relative_allowance else ""
+        return (f"theory and simulation {verdict}: p = {self.p:.2g}; largest deviation {self.largest:.2f} standard "
+                f"errors at {self.where} ({self.points} points, {self.runs} runs{granted})")  # fmt: skip
+
+
+def agreement(
+    curve: xr.Dataset,
+    points: xr.Dataset,
+    *,
+    variables: Sequence[str] | None = None,
+    allowance: float = 0.0,
+    relative_allowance: float = 0.0,
+) -> Agreement:
+    """Compare a theory with a simulation.
+
+    Args:
+        curve: the theory; it must contain every control value of `points`. It may also be another simulation:
+            then both have errors, and the test is for two samples.
+        points: the simulation, with its runs.
+        variables: which to compare; by default all that both have.
+        allowance: absolute deviation granted because the simulation is finite.
+        relative_allowance: the same, relative to the theory.
+
+    Returns:
+        An `Agreement`; `.passed`, `.p` and `.z` say it, and it prints as a sentence.
+
+    Example:
+        >>> import quenched  # doctest: +SKIP
+        >>> quenched.agreement(curve, points, allowance=0.004)  # doctest: +SKIP
+    """
+    names = _common(curve, points, variables)
+    theory = _align(curve, points)
+    sides = [_stacked(points, names)]
+    if all(f"{name}_run" in theory for name in names):
+        sides.append(_stacked(theory, names))
+        expected = sides[1].mean(axis=0)
+    else:
+        expected = np.concatenate([_values(theory, points, name) for name in names])
+    if not np.all(np.isfinite(expected)):
+        raise InputError("The theory must be finite at every simulated point, but it is not (see its `outcome`).")
+    mean = sides[0].mean(axis=0)
+    variance = sum(side.var(axis=0, ddof=1) / len(side) for side in sides)
+    stderr = np.sqrt(variance)
+    moves = stderr > EXACT * np.maximum(1.0, np.abs(expected))
+    gap = np.abs(mean - expected)
+    excess = np.maximum(0.0, gap - allowance - relative_allowance * np.abs(expected))
+    runs = min(len(side) for side in sides)
+    t = np.where(moves, excess / np.where(moves, stderr, 1.0), np.where(excess > EXACT, np.inf, 0.0))
+    z = np.where(np.isinf(t), np.inf, -stats.norm.ppf(np.maximum(stats.t.sf(t, runs - 1), 1e-300)))
+    worst = int(np.argmax(z))
+    plain = (mean - expected) / np.where(moves, stderr, np.inf)
+    return Agreement(
+        p=_joint_p(float(z[worst]), sides, stderr, moves),
+        largest=float(t[worst]),
+        where=_place(points, names, worst),
+        points=z.size,
+        runs=runs,
+        allowance=allowance,
+        relative_allowance=relative_allowance,
+        z=_unstack(plain, points, names),
+    )
+
+
+def _joint_p(worst: float, sides: list[np.ndarray], stderr: np.ndarray, moves: np.ndarray) -> float:
+    """P(largest |z| >= worst) under the null, with the runs' own correlations."""
+    if not moves.any():
+        return 1.0 if worst <= 0 else 0.0
+    bound = min(1.0, 2 * moves.sum() * stats.norm.sf(worst))  # Bonferroni: resolves p below 1 / DRAWS
+    if bound < 1 / DRAWS:
+        return float(bound)
+    rng = np.random.default_rng(0)
+    residuals = [(side - side.mean(axis=0))[:, moves] / (len(side) * stderr[moves]) for side in sides]
+    residuals = [r * np.sqrt(len(r) / (len(r) - 1)) for r in residuals]
+    exceeded = 0
+    for _ in range(DRAWS // 1000):
+        draw = sum(rng.standard_normal((1000, len(r))) @ r for r in residuals)
+        exceeded += int(np.sum(np.max(np.abs(draw), axis=1) >= worst))
+    return float(min(bound, (1 + exceeded) / (1 + DRAWS)))
+
+
+def _common(curve: xr.Dataset, points: xr.Dataset, variables: Sequence[str] | None) -> list[str]:
+    """The variables to compare."""
+    both = [str(n) for n in points.data_vars if f"{n}_run" in points and n in curve]
+    names = both if variables is None else list(variables)
+    missing = [n for n in names if n not in both]
+    if missing or not names:
+        raise InputError(f"Argument `variables` must name what theory and simulation share, but {missing or 'nothing'} "
+                         f"is not among {both}.")  # fmt: skip
+    return names
+
+
+def _align(curve: xr.Dataset, points: xr.Dataset) -> xr.Dataset:
+    """The theory at the controls of the simulation."""
+    for dim in points.dims:
+        if dim == "run" or dim not in curve.coords or dim not in points.coords:
+            continue
+        wanted = points[dim].values
+        if dim not in curve.dims:
+            curve = curve.expand_dims(dim)
+        have = curve[dim].values
+        if have.dtype.kind in "fi":
+            place = np.abs(have[None, :] - wanted[:, None]).argmin(axis=1)
+            off = np.abs(have[place] - wanted) > 1e-9 * np.maximum(1, np.abs(wanted))
+        else:
+            place = np.array([int(np.argmax(have == w)) for w in wanted])
+            off = have[place] != wanted
+        if off.any():
+            raise InputError(f"Argument `curve` must contain every point of the simulation, but it has no {dim} = "
+                             f"{wanted[off][0]}.")  # fmt: skip
+        curve = curve.isel({dim: place})
+    return curve
+
+
+def _values(theory: xr.Dataset, points: xr.Dataset, name: str) -> np.ndarray:
+    """One variable of the theory, flat, in the order of the simulation's."""
+    return theory[name].broadcast_like(points[name]).transpose(*points[name].dims).values.reshape(-1)
+
+
+def _stacked(points: xr.Dataset, names: list[str]) -> np.ndarray:
+    """All runs `[runs, points]`; runs that failed anywhere are left out."""
+    each = [points[f"{n}_run"].transpose("run", *points[n].dims).values.reshape(points.sizes["run"], -1) for n in names]
+    runs = np.concatenate(each, axis=1)
+    runs = runs[np.all(np.isfinite(runs), axis=1)]
+    if len(runs) < 10:
+        raise InputError(f"Argument `points` must have at least 10 good runs, but it has {len(runs)}.")
+    return runs
+
+
+def _unstack(flat: np.ndarray, points: xr.Dataset, names: list[str]) -> xr.Dataset:
+    """Put a flat array of points back into variables."""
+    out, place = {}, 0
+    for name in names:
+        size = points[name].size
+        out[name] = points[name].copy(data=flat[place : place + size].reshape(points[name].shape))
+        place += size
+    return xr.Dataset(out)
+
+
+def _place(points: xr.Dataset, names: list[str], index: int) -> str:
+    """The point with a given flat index, in words."""
+    for name in names:
+        variable = points[name]
+        if index >= variable.size:
+            index -= variable.size
+            continue
+        where = np.unravel_index(index, variable.shape)
+        spot = [f"{d} = {variable[d].values[i]:g}" if d in variable.coords else f"{d} {i}"
+                for d, i in zip(variable.dims, where, strict=True)]  # fmt: skip
+        return f"{name} ({', '.join(spot)})" if spot else name
+    raise AssertionError(index)

@@ -1,0 +1,195 @@
+"""Results are plain `xarray.Dataset`s: how they are named, compared, saved and loaded.
+
+A theory has its order parameters as variables over the controls, and `outcome`. A simulation has the mean over
+runs `X`, its standard error `X_stderr`, every run's own value `X_run` (dimension `run`), `runs` and `failed`.
+`attrs` say law, rule, version and seed. Files are netCDF, written in one go, with a format number and a checksum.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from quenched.core import controls
+from quenched.core.types import InputError, Key, outcome_names
+
+FORMAT = 1
+"""Number of the file format."""
+
+
+class OutputError(OSError):
+    """The wanted place cannot be written; the sentence says where the result was put instead."""
+
+
+def version() -> str:
+    """The version of the package."""
+    return importlib.metadata.version("quenched")
+
+
+def describe(declared: Any) -> str:
+    """A law, rule, start or schedule as JSON: its name and its fields, enough to declare it again."""
+
+    def plain(value: Any) -> Any:
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {"name": type(value).__name__, **{k: plain(v) for k, v in controls.fields(value).items()}}
+        if isinstance(value, (np.ndarray, jax.Array)):
+            return np.asarray(value).tolist()
+        return list(value) if isinstance(value, tuple) else value
+
+    return json.dumps(plain(declared))
+
+
+def assemble(
+    values: Mapping[str, Any],
+    plan: controls.Plan,
+    axes: Mapping[str, np.ndarray],
+    dims: Mapping[str, tuple[str, ...]],
+    coords: Mapping[str, Any],
+    **attrs: Any,
+) -> xr.Dataset:
+    """Name the axes of arrays `[points, *axes, *dims of the variable]` and describe where they come from.
+
+    Args:
+        values: variable to array; points in the order of `plan`.
+        plan: the sweep.
+        axes: further controls, common to all points, in the order of the array axes.
+        dims: the dimensions each order parameter has by itself.
+        coords: coordinates of those dimensions.
+        **attrs: what else to say.
+    """
+    law, rule = plan.laws[0], plan.rules[0]
+    named = {}
+    for name, value in values.items():
+        array = np.asarray(value).reshape(*plan.shape, *np.shape(value)[1:])
+        array = outcome_names(array) if name == "outcome" else array
+        named[name] = ((*plan.dims, *axes, *dims.get(name, ())), array)
+    every = {**plan.coords, **{name: (name, axis) for name, axis in axes.items()}, **coords}
+    about = {"law": describe(law), "rule": describe(rule), "version": version(), "format": FORMAT}
+    return xr.Dataset(named, every, {**about, **attrs})
+
+
+def summarise(theory_like: xr.Dataset, runs: Mapping[str, np.ndarray], failed: np.ndarray) -> xr.Dataset:
+    """Replace the run-resolved variables of a simulation by mean, standard error and the runs themselves.
+
+    Args:
+        theory_like: a dataset whose variables named in `runs` hold one run.
+        runs: variable to array `[points, runs, ...]`.
+        failed: `[points, runs]`, runs that are kept but take no part in the averages.
+    """
+    shape = tuple(theory_like.sizes[d] for d in theory_like.attrs["sweep"])
+    good = ~failed
+    count = good.sum(axis=1)
+    out = theory_like.drop_vars(list(runs))
+    for name, value in runs.items():
+        dims = theory_like[name].dims
+        keep = good.reshape(*good.shape, *[1] * (value.ndim - 2))
+        weight = np.maximum(count, 1).reshape(-1, *[1] * (value.ndim - 2))
+        mean = np.where(keep, value, 0.0).sum(axis=1) / weight
+        square = np.where(keep, np.square(value - mean[:, None]), 0.0).sum(axis=1)
+        stderr = np.sqrt(square / np.maximum(weight - 1, 1) / weight)
+        stderr = np.where(weight > 1, stderr, np.inf)  # one run says nothing about its own error
+        out[name] = (dims, mean.reshape(*shape, *mean.shape[1:]))
+        out[f"{name}_stderr"] = (dims, stderr.reshape(*shape, *stderr.shape[1:]))
+        each = np.moveaxis(value, 1, -1)
+        out[f"{name}_run"] = ((*dims, "run"), each.reshape(*shape, *each.shape[1:]))
+    sweep = tuple(theory_like.attrs["sweep"])
+    out["runs"] = (sweep, count.reshape(shape))
+    out["failed"] = (sweep, failed.sum(axis=1).reshape(shape))
+    return out
+
+
+def seed(key: Key) -> str:
+    """A key as text."""
+    return f"{jax.random.key_impl(key)}:{np.asarray(jax.random.key_data(key)).tolist()}"
+
+
+def class_coords(dim: str, labels: Any) -> dict[str, Any]:
+    """Coordinates of a dimension of labelled things: the labels where they are distinct, otherwise their place."""
+    labels = np.asarray(labels)
+    distinct = len(set(labels.tolist())) == len(labels)
+    return {dim: (dim, labels if distinct else np.arange(len(labels))), f"{dim}_label": (dim, labels)}
+
+
+def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
+    """Save a result as netCDF; the file appears whole or not at all.
+
+    Args:
+        result: from `curve`, `measure` or any other verb.
+        path: where. Missing folders are made.
+
+    Returns:
+        The path.
+
+    Raises:
+        OutputError: if that place cannot be written; the result then lies in a temporary folder the sentence names.
+    """
+    target = Path(path)
+    marked = result.assign_attrs(format=FORMAT, checksum=_checksum(result))
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write(marked, target)
+    except OSError as error:
+        refuge = Path(tempfile.mkdtemp(prefix="quenched-")) / (target.name or "result.nc")
+        _write(marked, refuge)
+        raise OutputError(f"{target} could not be written ({error.strerror or error}); "
+                          f"the result was put in {refuge}.") from None  # fmt: skip
+    return target
+
+
+def load(path: str | os.PathLike[str]) -> xr.Dataset:
+    """Load a result that `save` wrote, and check that it is whole.
+
+    Raises:
+        InputError: if there is no such file, it is damaged, or it is not a result of this package.
+    """
+    source = Path(path)
+    if not source.is_file():
+        raise InputError(f"Argument `path` must be a result file, but {source} is not there.")
+    try:
+        with xr.open_dataset(source, engine="h5netcdf") as stored:
+            result = stored.load()
+    except Exception as error:  # h5py and xarray raise many kinds for a file cut short
+        raise InputError(f"{source} must be a whole netCDF file, but it cannot be read: it is damaged or of "
+                         f"another kind ({type(error).__name__}).") from None  # fmt: skip
+    if result.attrs.get("format") != FORMAT:
+        raise InputError(f"{source} must be a result of quenched (format {FORMAT}), but it is not.")
+    for name, variable in result.variables.items():
+        if variable.dtype == object:  # text comes back as objects
+            result[name] = variable.astype(str)
+    if result.attrs.pop("checksum", None) != _checksum(result):
+        raise InputError(f"{source} must be unchanged since it was saved, but its checksum differs.")
+    if isinstance(result.attrs.get("sweep"), str):
+        result.attrs["sweep"] = [result.attrs["sweep"]]
+    return result
+
+
+def _write(result: xr.Dataset, target: Path) -> None:
+    """Write beside the target, then rename: readers never see half a file."""
+    handle, name = tempfile.mkstemp(suffix=".nc.part", dir=target.parent)
+    os.close(handle)
+    try:
+        result.to_netcdf(name, engine="h5netcdf")
+        os.replace(name, target)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _checksum(result: xr.Dataset) -> str:
+    """Digest of all variables, in order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(map(str, result.variables)):
+        values = np.ascontiguousarray(result[name].values)
+        digest.update(name.encode())
+        digest.update("\n".join(values.ravel()).encode() if values.dtype.kind in "UO" else values.tobytes())
+    return digest.hexdigest()

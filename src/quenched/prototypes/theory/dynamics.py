@@ -1,0 +1,160 @@
+r"""The flow of the overlaps as $N \to \infty$, and the learning curve it gives.
+
+$$\dot R_{Sm} = \eta \sum_k p_k g_{Sk} \big(\langle b_m\Theta_S\rangle_k - \langle\Theta_S\rangle_k R_{Sm}\big)$$
+$$\dot Q_{ST} = \eta \sum_k p_k \big\{ g_{Sk} (\langle h_T\Theta_S\rangle_k - \langle\Theta_S\rangle_k Q_{ST}) + (S \leftrightarrow T) \big\}
+  + \eta^2 \sum_k p_k v_k\, g_{Sk}\, g_{Tk} \langle\Theta_S\Theta_T\rangle_k$$
+
+with $\langle\Theta_S\Theta_T\rangle = \delta_{ST}\langle\Theta_S\rangle$ when the winner takes all and 1 when all move (LVQ2.1).
+[biehl2006, eqs. (17), (29), errata P5 to P15]
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from quenched.core import checks, controls, flow, results
+from quenched.core.types import Array, InputError, Real, double, require_double
+from quenched.prototypes.model import ORDER_PARAMETERS, Law, NearOrigin, Rule, Start, coordinates
+from quenched.prototypes.theory import winners
+
+
+class State(NamedTuple):
+    """Order parameters and the error they imply."""
+
+    R: Array  # [..., K, M]
+    Q: Array  # [..., K, K]
+    error: Array  # [...]
+    outcome: Array  # [...] `Outcome` codes
+
+
+def _averages(law: Law, rule: Rule, R: Array, Q: Array) -> tuple[winners.Averages, Array]:
+    """Averages over one example, and the pair probability <Theta_S Theta_T>_k [K, K, M]."""
+    mix, K = law.mixture(), Q.shape[0]
+    if rule.all_move:
+        h, b = winners.means(mix, R)
+        shape = (K, mix.p.shape[0])
+        every = winners.Averages(jnp.ones(shape), jnp.broadcast_to(h, (K, *h.shape)), jnp.broadcast_to(b, (K, *b.shape)))
+        return every, jnp.ones((K, *shape))
+    average = winners.averages(mix, R, Q)
+    return average, jnp.eye(K)[:, :, None] * average.win[:, None, :]
+
+
+def field(law: Law, rule: Rule, rate: Real, R: Array, Q: Array, *, noise: bool = True) -> tuple[Array, Array]:
+    r"""$(\dot R, \dot Q)$ at given overlaps.
+
+    Args:
+        law: the world.
+        rule: the student.
+        rate: $\eta$ now.
+        R: overlaps with the centres.
+        Q: overlaps among prototypes.
+        noise: whether to keep the $\eta^2$ term; without it, and with rate 1, this is the small-rate flow in time $\eta\alpha$.
+    """
+    mix, g = law.mixture(), rule.table(law)
+    (win, h, b), pair = _averages(law, rule, R, Q)
+    pg = mix.p * g  # [K, M]
+    dR = rate * (jnp.einsum("sk,smk->sm", pg, b) - jnp.sum(pg * win, axis=1)[:, None] * R)
+    half = jnp.einsum("sk,stk->st", pg, h) - jnp.sum(pg * win, axis=1)[:, None] * Q
+    dQ = rate * (half + half.T)
+    if noise:
+        dQ = dQ + jnp.square(rate) * jnp.einsum("k,sk,tk,stk->st", mix.p * mix.v, g, g, pair)
+    return dR, dQ
+
+
+def error(law: Law, rule: Rule, R: Array, Q: Array) -> Array:
+    r"""The probability that a new example is won by a prototype of another class, at any $N$.
+
+    $$\epsilon_g = \sum_k p_k \sum_{S:\, \text{label}(S) \ne \text{label}(k)} \langle\Theta_S\rangle_k$$ [biehl2006, eq. (30); eq. (8) with erratum P1]
+    """
+    mix = law.mixture()
+    wrong = np.asarray(rule.prototypes(law))[:, None] != np.asarray(mix.labels)[None, :]
+    return jnp.sum(mix.p * wrong * winners.averages(mix, R, Q).win)
+
+
+def state(
+    law: Law,
+    rule: Rule,
+    alpha: Real,
+    start: Start | None = None,
+    *,
+    rtol: float = flow.RTOL,
+    atol: float = flow.ATOL,
+) -> State:
+    r"""Order parameters after $\alpha$ examples per dimension: a pure JAX function of law, rule, $\alpha$ and start.
+
+    Args:
+        law: the world.
+        rule: the student.
+        alpha: a time, or increasing times.
+        start: `NearOrigin()` by default.
+        rtol: relative accuracy of an integration step.
+        atol: absolute accuracy of an integration step.
+
+    Returns:
+        The state at `alpha`, with a leading axis if `alpha` has one. Times that were not reached are NaN and marked in
+        `outcome`.
+
+    Raises:
+        InputError: in single precision.
+
+    Example:
+        >>> import jax
+        >>> from quenched import prototypes
+        >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(0.2)
+        >>> with jax.enable_x64(True):
+        ...     slope = jax.grad(lambda rule: prototypes.theory.state(law, rule, 10.0).error)(rule).rate
+    """
+    require_double("prototypes.theory.state")
+    K, M = len(rule.prototypes(law)), len(law.mixture().labels)
+    if rule.all_move and K != 2:
+        raise InputError(f"The theory of LVQ2.1 must have two prototypes, but {K} were given.")
+    times = jnp.asarray(alpha, float)
+    begin = (start or NearOrigin()).overlaps(K, M)
+
+    def moving(t: Array, y: tuple[Array, Array], args: tuple[Law, Rule]) -> tuple[Array, Array]:
+        law, rule = args
+        return field(law, rule, rule.rate_at(t), *y)
+
+    path = flow.integrate(moving, begin, jnp.atleast_1d(times), (law, rule), rtol=rtol, atol=atol)
+    R, Q = path.states
+    eps = jax.vmap(lambda R, Q: error(law, rule, R, Q))(R, Q)
+    every = State(R, Q, eps, path.outcome)
+    return every if times.ndim else State(*(x[0] for x in every))
+
+
+_states = jax.jit(jax.vmap(state, in_axes=(0, 0, None, None)))
+
+
+@double
+def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **sweep: Any) -> xr.Dataset:
+    """The learning curve in theory.
+
+    Args:
+        law: the world.
+        rule: the student.
+        alpha: increasing times (examples per dimension), or one.
+        start: where the prototypes begin; `NearOrigin()` by default.
+        **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
+
+    Returns:
+        A dataset with `R[prototype, cluster]`, `Q[prototype, prototype2]`, `error` and `outcome` over the controls.
+
+    Example:
+        >>> import numpy as np
+        >>> from quenched import prototypes
+        >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
+        >>> curve = prototypes.curve(law, rule, alpha=np.linspace(0, 50, 501))
+    """
+    times = checks.increasing("alpha", alpha)
+    plan = controls.expand(law, rule, sweep)
+    found = _states(controls.stack(plan.laws), controls.stack(plan.rules), times, start or NearOrigin())
+    result = results.assemble(
+        found._asdict(), plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
+        science="prototypes", source="theory", start=results.describe(start or NearOrigin()), sweep=plan.dims,
+    )  # fmt: skip
+    return result.isel(alpha=0) if np.ndim(alpha) == 0 else result
