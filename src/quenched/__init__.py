@@ -1,1 +1,57 @@
-"""quenched."""
+"""quenched: the statistical mechanics of learning as working software.
+
+One declaration of a learning problem gives the theory (no training), the simulation (with error bars) and the learner
+(a scikit-learn estimator), and they must agree.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quenched import prototypes
+    from quenched.core.ensemble import Dask, Local, Processes
+    from quenched.core.proof import Agreement, agreement
+    from quenched.core.results import load, save
+    from quenched.core.types import InputError
+    from quenched.plots import plot
+
+# Loaded when first used: start-up is part of a user's wait.
+_HOME = {
+    "Agreement": "quenched.core.proof",
+    "Dask": "quenched.core.ensemble",
+    "InputError": "quenched.core.types",
+    "Local": "quenched.core.ensemble",
+    "Processes": "quenched.core.ensemble",
+    "agreement": "quenched.core.proof",
+    "load": "quenched.core.results",
+    "plot": "quenched.plots",
+    "save": "quenched.core.results",
+}
+_SCIENCES = ("prototypes",)
+
+__all__ = [
+    "Agreement",
+    "Dask",
+    "InputError",
+    "Local",
+    "Processes",
+    "agreement",
+    "load",
+    "plot",
+    "prototypes",
+    "save",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in _SCIENCES:
+        return importlib.import_module(f"quenched.{name}")
+    raise AttributeError(f"module 'quenched' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

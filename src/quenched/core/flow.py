@@ -104,13 +104,13 @@ def settle(
         bound: a state with a component beyond it has diverged.
         tolerance: accuracy of the rest state.
     """
-    stop = diffrax.SteadyStateEvent(rtol=1e-8, atol=1e-8)
+    still = diffrax.steady_state_event(rtol=1e-8, atol=1e-8)
 
     def diverged(t: Array, y: Any, args: Any, **kwargs: Any) -> Array:
         return ~(jnp.max(jnp.abs(ravel_pytree(y)[0])) < bound)
 
     def end(t: Array, y: Any, args: Any, **kwargs: Any) -> Array:
-        return diverged(t, y, args) | stop(t, y, args, **kwargs)
+        return diverged(t, y, args) | still(t, y, args, **kwargs)
 
     run = diffrax.diffeqsolve(
         diffrax.ODETerm(field), diffrax.Tsit5(), t0=0.0, t1=horizon, dt0=None, y0=start, args=args,

@@ -76,37 +76,45 @@ def assemble(
         named[name] = ((*plan.dims, *axes, *dims.get(name, ())), array)
     every = {**plan.coords, **{name: (name, axis) for name, axis in axes.items()}, **coords}
     about = {"law": describe(law), "rule": describe(rule), "version": version(), "format": FORMAT}
-    return xr.Dataset(named, every, {**about, **attrs})
+    return xr.Dataset(named, every, {**about, "sweep": " ".join(plan.dims), **attrs})
 
 
-def summarise(theory_like: xr.Dataset, runs: Mapping[str, np.ndarray], failed: np.ndarray) -> xr.Dataset:
-    """Replace the run-resolved variables of a simulation by mean, standard error and the runs themselves.
+def assemble_runs(
+    values: Mapping[str, np.ndarray],
+    failed: np.ndarray,
+    plan: controls.Plan,
+    axes: Mapping[str, np.ndarray],
+    dims: Mapping[str, tuple[str, ...]],
+    coords: Mapping[str, Any],
+    **attrs: Any,
+) -> xr.Dataset:
+    """Like `assemble` for arrays `[points, runs, ...]`: mean, standard error, and the runs themselves.
 
     Args:
-        theory_like: a dataset whose variables named in `runs` hold one run.
-        runs: variable to array `[points, runs, ...]`.
-        failed: `[points, runs]`, runs that are kept but take no part in the averages.
+        values: variable to array; the second axis is the run.
+        failed: `[points, runs]`; runs that are kept but take no part in the averages.
+        plan: the sweep.
+        axes: further controls, common to all points.
+        dims: the dimensions each order parameter has by itself.
+        coords: coordinates of those dimensions.
+        **attrs: what else to say.
     """
-    shape = tuple(theory_like.sizes[d] for d in theory_like.attrs["sweep"])
-    good = ~failed
-    count = good.sum(axis=1)
-    out = theory_like.drop_vars(list(runs))
-    for name, value in runs.items():
-        dims = theory_like[name].dims
-        keep = good.reshape(*good.shape, *[1] * (value.ndim - 2))
-        weight = np.maximum(count, 1).reshape(-1, *[1] * (value.ndim - 2))
-        mean = np.where(keep, value, 0.0).sum(axis=1) / weight
-        square = np.where(keep, np.square(value - mean[:, None]), 0.0).sum(axis=1)
-        stderr = np.sqrt(square / np.maximum(weight - 1, 1) / weight)
-        stderr = np.where(weight > 1, stderr, np.inf)  # one run says nothing about its own error
-        out[name] = (dims, mean.reshape(*shape, *mean.shape[1:]))
-        out[f"{name}_stderr"] = (dims, stderr.reshape(*shape, *stderr.shape[1:]))
-        each = np.moveaxis(value, 1, -1)
-        out[f"{name}_run"] = ((*dims, "run"), each.reshape(*shape, *each.shape[1:]))
-    sweep = tuple(theory_like.attrs["sweep"])
-    out["runs"] = (sweep, count.reshape(shape))
-    out["failed"] = (sweep, failed.sum(axis=1).reshape(shape))
-    return out
+    count = (~failed).sum(axis=1)
+    every, every_dims = {}, dict(dims)
+    for name, value in values.items():
+        inner = [1] * (value.ndim - 2)
+        good, n = ~failed.reshape(*failed.shape, *inner), np.maximum(count, 1).reshape(-1, *inner)
+        mean = np.where(good, value, 0.0).sum(axis=1) / n
+        square = np.where(good, np.square(value - mean[:, None]), 0.0).sum(axis=1)
+        stderr = np.sqrt(square / np.maximum(n - 1, 1) / n)
+        every[name] = mean
+        every[f"{name}_stderr"] = np.where(n > 1, stderr, np.inf)  # one run says nothing about its own error
+        every[f"{name}_run"] = np.moveaxis(value, 1, -1)
+        every_dims[f"{name}_stderr"], every_dims[f"{name}_run"] = dims[name], (*dims[name], "run")
+    result = assemble(every, plan, axes, every_dims, coords, **attrs)
+    result["runs"] = (plan.dims, count.reshape(plan.shape))
+    result["failed"] = (plan.dims, failed.sum(axis=1).reshape(plan.shape))
+    return result
 
 
 def seed(key: Key) -> str:
@@ -169,8 +177,6 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
             result[name] = variable.astype(str)
     if result.attrs.pop("checksum", None) != _checksum(result):
         raise InputError(f"{source} must be unchanged since it was saved, but its checksum differs.")
-    if isinstance(result.attrs.get("sweep"), str):
-        result.attrs["sweep"] = [result.attrs["sweep"]]
     return result
 
 

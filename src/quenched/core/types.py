@@ -38,6 +38,8 @@ class Outcome(enum.IntEnum):
     """The allowed number of steps ran out first."""
     failed = 3
     """The computation broke down (a value that is not a number, a singular system)."""
+    absent = 4
+    """There is no such state."""
 
 
 def outcome_names(codes: np.ndarray) -> np.ndarray:

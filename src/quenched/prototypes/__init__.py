@@ -1,1 +1,45 @@
-"""prototypes."""
+"""Prototypes: LVQ and VQ on-line learning, described exactly by differential equations for a few overlaps."""
+
+from quenched.prototypes import theory
+from quenched.prototypes.learner import Fitted, fit
+from quenched.prototypes.model import (
+    LVQ1,
+    LVQ21,
+    VQ,
+    Clusters,
+    Decay,
+    Interpolated,
+    LVQPlus,
+    NearOrigin,
+    Overlaps,
+    Rule,
+    Schedule,
+    TwoClusters,
+)
+from quenched.prototypes.simulation import Chain, Direct, measure
+from quenched.prototypes.theory import asymptote, curve, escape_rate, optimum
+
+__all__ = [
+    "LVQ1",
+    "LVQ21",
+    "VQ",
+    "Chain",
+    "Clusters",
+    "Decay",
+    "Direct",
+    "Fitted",
+    "Interpolated",
+    "LVQPlus",
+    "NearOrigin",
+    "Overlaps",
+    "Rule",
+    "Schedule",
+    "TwoClusters",
+    "asymptote",
+    "curve",
+    "escape_rate",
+    "fit",
+    "measure",
+    "optimum",
+    "theory",
+]

@@ -13,6 +13,7 @@ Nothing here solves or trains. Not covered: clusters that are not spherical, and
 from __future__ import annotations
 
 import abc
+import functools
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -41,14 +42,6 @@ class Law(eqx.Module):
     def mixture(self) -> Mixture:
         """The law in numbers."""
 
-    def draw(self, key: Key, size: int) -> tuple[Array, Array]:
-        """Draw one example in `size` dimensions: the vector and the index of its cluster (pure JAX)."""
-        m = self.mixture()
-        which, noise = jax.random.split(key)
-        k = jnp.minimum(jnp.sum(jax.random.uniform(which) > jnp.cumsum(m.p)), len(m.labels) - 1)
-        centre = jnp.zeros(size).at[: len(m.labels)].set(m.lam[k] * frame(m.gram)[k])
-        return centre + jnp.sqrt(m.v[k]) * jax.random.normal(noise, (size,)), k
-
     @double
     def sample(self, key: Key, examples: int, *, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Draw a data set.
@@ -64,8 +57,7 @@ class Law(eqx.Module):
         m = self.mixture()
         examples = checks.whole("examples", examples, least=1)
         size = checks.whole("size", size, least=len(m.labels))
-        keys = jax.random.split(key, examples)
-        xi, k = jax.jit(jax.vmap(lambda key: self.draw(key, size)))(keys)
+        xi, k = _sample(self, jax.random.split(key, examples), size)
         return np.asarray(xi), np.asarray(m.labels)[np.asarray(k)]
 
 
@@ -146,6 +138,25 @@ class Clusters(Law):
         v = ones if self.variances is None else jnp.asarray(self.variances)
         gram = jnp.eye(len(self.labels)) if self.gram is None else jnp.asarray(self.gram)
         return Mixture(jnp.asarray(self.priors), lam, v, gram, self.labels)
+
+
+def draw(key: Key, mix: Mixture, centres: Array) -> tuple[Array, Array]:
+    """One example: the vector, and the index of its cluster. `centres` has shape `[M, size]`."""
+    which, noise = jax.random.split(key)
+    k = draw_cluster(which, mix)
+    return centres[k] + jnp.sqrt(mix.v[k]) * jax.random.normal(noise, centres.shape[1:]), k
+
+
+def draw_cluster(key: Key, mix: Mixture) -> Array:
+    """The cluster of one example."""
+    return jnp.minimum(jnp.sum(jax.random.uniform(key) > jnp.cumsum(mix.p)), len(mix.labels) - 1)
+
+
+@functools.partial(jax.jit, static_argnames="size")
+def _sample(law: Law, keys: Key, size: int) -> tuple[Array, Array]:
+    mix = law.mixture()
+    centres = jnp.zeros((len(mix.labels), size)).at[:, : len(mix.labels)].set(mix.lam[:, None] * frame(mix.gram))
+    return jax.vmap(lambda key: draw(key, mix, centres))(keys)
 
 
 def frame(gram: Array) -> Array:

@@ -82,8 +82,8 @@ def state(
     alpha: Real,
     start: Start | None = None,
     *,
-    rtol: float = flow.RTOL,
-    atol: float = flow.ATOL,
+    rtol: float | None = None,
+    atol: float | None = None,
 ) -> State:
     r"""Order parameters after $\alpha$ examples per dimension: a pure JAX function of law, rule, $\alpha$ and start.
 
@@ -92,8 +92,8 @@ def state(
         rule: the student.
         alpha: a time, or increasing times.
         start: `NearOrigin()` by default.
-        rtol: relative accuracy of an integration step.
-        atol: absolute accuracy of an integration step.
+        rtol: relative accuracy of an integration step; by default as fine as the averages over an example are.
+        atol: absolute accuracy of an integration step; likewise.
 
     Returns:
         The state at `alpha`, with a leading axis if `alpha` has one. Times that were not reached are NaN and marked in
@@ -120,6 +120,8 @@ def state(
         law, rule = args
         return field(law, rule, rule.rate_at(t), *y)
 
+    fine = winners.is_exact(K)
+    rtol, atol = rtol or (flow.RTOL if fine else 1e-4), atol or (flow.ATOL if fine else 1e-5)
     path = flow.integrate(moving, begin, jnp.atleast_1d(times), (law, rule), rtol=rtol, atol=atol)
     R, Q = path.states
     eps = jax.vmap(lambda R, Q: error(law, rule, R, Q))(R, Q)
@@ -155,6 +157,6 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
     found = _states(controls.stack(plan.laws), controls.stack(plan.rules), times, start or NearOrigin())
     result = results.assemble(
         found._asdict(), plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
-        science="prototypes", source="theory", start=results.describe(start or NearOrigin()), sweep=plan.dims,
+        science="prototypes", source="theory", start=results.describe(start or NearOrigin()),
     )  # fmt: skip
     return result.isel(alpha=0) if np.ndim(alpha) == 0 else result

@@ -26,8 +26,8 @@ from quenched.core.gaussian import cdf, orthant, pdf
 from quenched.core.types import Array
 from quenched.prototypes.model import Mixture
 
-SAMPLES = 4096
-"""Lines of `lines`; the averages are then good to about 1e-4."""
+LINES = 1024
+"""Parallel lines of `lines` along each of K directions; at K = 5 the averages are then good to about 0.001."""
 
 
 class Averages(NamedTuple):
@@ -41,7 +41,12 @@ class Averages(NamedTuple):
 def averages(mix: Mixture, R: Array, Q: Array) -> Averages:
     """The averages by the best way for this number of prototypes."""
     K = Q.shape[0]
-    return two(mix, R, Q) if K == 2 else orthants(mix, R, Q) if K <= 5 else lines(mix, R, Q)
+    return two(mix, R, Q) if K == 2 else orthants(mix, R, Q) if is_exact(K) else lines(mix, R, Q)
+
+
+def is_exact(prototypes: int) -> bool:
+    """Whether the averages are exact to quadrature accuracy, rather than over a fixed set of lines."""
+    return prototypes <= 5
 
 
 def means(mix: Mixture, R: Array) -> tuple[Array, Array]:
@@ -107,13 +112,17 @@ def orthants(mix: Mixture, R: Array, Q: Array) -> Averages:
 
 
 @functools.lru_cache(maxsize=8)
-def _directions(dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """A fixed set of normal vectors without their component along a fixed set of unit vectors, and the latter."""
-    uniform = qmc.Sobol(2 * dimension, seed=1).random(SAMPLES)
-    normal = ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
-    z, n = normal[:, :dimension], normal[:, dimension:]
-    n = n / np.linalg.norm(n, axis=1, keepdims=True)
-    return z - np.sum(z * n, axis=1, keepdims=True) * n, n
+def _lines(dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """A fixed set of lines in standard normal space: their nearest points to the origin and their directions.
+
+    The directions are orthonormal but in general position: along a coordinate axis two scores may be parallel, and
+    the averages would jump where they cross.
+    """
+    across = ndtri(np.clip(qmc.Sobol(dimension - 1, seed=1).random(LINES), 1e-12, 1 - 1e-12))
+    points = np.concatenate([np.insert(across, j, 0.0, axis=1) for j in range(dimension)])
+    axes = np.repeat(np.eye(dimension), LINES, axis=0)
+    rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((dimension, dimension)))[0]
+    return points @ rotation, axes @ rotation
 
 
 def lines(mix: Mixture, R: Array, Q: Array) -> Averages:
@@ -124,7 +133,7 @@ def lines(mix: Mixture, R: Array, Q: Array) -> Averages:
     result is a continuous function of the overlaps, as an integrator needs.
     """
     L = jnp.linalg.cholesky(Q)
-    rest, direction = (jnp.asarray(a) for a in _directions(Q.shape[0]))
+    rest, direction = (jnp.asarray(a) for a in _lines(Q.shape[0]))
     mean_h, mean_b = means(mix, R)
     norms = jnp.diagonal(Q)
     K = Q.shape[0]
@@ -136,12 +145,13 @@ def lines(mix: Mixture, R: Array, Q: Array) -> Averages:
         rise = a[:, :, None] - a[:, None, :]  # [n, S, T]
         steep = jnp.abs(rise) > 0
         cross = (c[:, None, :] - c[:, :, None]) / jnp.where(steep, rise, 1.0)
-        low = jnp.max(jnp.where(steep & (rise > 0), cross, -40.0), axis=-1)
+        never = ~steep & (c[:, None, :] > c[:, :, None])  # parallel and below: no point of the line is won
+        low = jnp.max(jnp.where(steep & (rise > 0), cross, jnp.where(never, 40.0, -40.0)), axis=-1)
         high = jnp.min(jnp.where(steep & (rise < 0), cross, 40.0), axis=-1)
         high = jnp.maximum(high, low)
         mass, pull = cdf(high) - cdf(low), pdf(low) - pdf(high)  # [n, K]
         z = mass.T @ rest + pull.T @ direction  # sums of z Theta_S, [K, K]
-        return jnp.mean(mass, axis=0), scale * z / SAMPLES
+        return jnp.mean(mass, axis=0), scale * z / len(rest)
 
     win, z = jax.lax.map(one_cluster, jnp.arange(mix.p.shape[0]))  # [M, K], [M, S, K]
     h = jnp.einsum("tj,ksj->stk", L, z) + win.T[:, None, :] * mean_h

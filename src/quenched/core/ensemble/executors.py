@@ -1,0 +1,199 @@
+"""Where pieces run: in this process, in a pool of processes, or on a Dask cluster.
+
+An executor takes a program and pieces and gives results as they are completed, in any order. A worker that
+dies is replaced and its pieces are computed again, a bounded number of times; a piece that keeps killing its
+worker is given back as failed. Closing the generator early, as an interrupt does, cancels the rest at once.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import dataclasses
+import functools
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from concurrent import futures
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import cloudpickle
+import jax
+
+from quenched.core import checks
+from quenched.core.ensemble.program import Piece, Program, Result, compute, one_thread
+from quenched.core.types import InputError
+
+Results = Generator[tuple[int, Result], None, None]
+
+
+class Executor(abc.ABC):
+    """Where the pieces of an ensemble run."""
+
+    @abc.abstractmethod
+    def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
+        """Give the position of each piece and its result, as they are completed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Local(Executor):
+    """This process, on its first device, one piece after the other. An interrupt waits for a piece to end."""
+
+    def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
+        """Give the results in order."""
+        with one_thread():
+            for position, piece in enumerate(pieces):
+                yield position, compute(program, piece)
+
+
+@dataclasses.dataclass(frozen=True)
+class Processes(Executor):
+    """A pool of fresh processes on this machine, for CPUs; each compiles for itself.
+
+    A script that uses it needs the usual `if __name__ == "__main__":`, because fresh processes import it.
+
+    Attributes:
+        workers: how many processes.
+        restarts: how many times in a row the pool is started again without a piece having been finished.
+    """
+
+    workers: int = 2
+    restarts: int = 3
+
+    def __post_init__(self):
+        checks.whole("workers", self.workers, least=1)
+        checks.whole("restarts", self.restarts, least=0)
+
+    def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
+        """Give the results as they are completed."""
+        payload = _packed(program)
+        left, deaths = dict(enumerate(pieces)), 0
+        while left and deaths <= self.restarts:
+            if deaths:  # the first piece is suspect: it goes last, and alone, so that it harms no other
+                first = next(iter(left))
+                left[first] = left.pop(first)
+            workers = 1 if deaths else min(self.workers, len(left))
+            deaths += 1
+            with _pool(workers, payload) as pool, contextlib.suppress(BrokenProcessPool):
+                places = {pool.submit(_run_here, piece): position for position, piece in left.items()}
+                for future in futures.as_completed(places):
+                    position = places.pop(future)
+                    with contextlib.suppress(BrokenProcessPool):
+                        result = future.result()
+                        del left[position]
+                        deaths = 0
+                        yield position, result
+        for position in left:
+            yield position, (f"the worker process died {deaths} times in a row (out of memory, or a script "
+                             'without `if __name__ == "__main__":`)')  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Dask(Executor):
+    """A Dask cluster, on this machine or others. Its workers need this package in the same version.
+
+    A piece whose worker dies is computed again by another; the scheduler's setting
+    `distributed.scheduler.allowed-failures` (3) says how many times.
+
+    Attributes:
+        client: a `distributed.Client`, or the address of a scheduler such as `"tcp://10.0.0.1:8786"`.
+    """
+
+    client: Any
+
+    def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
+        """Give the results as they are completed."""
+        import distributed
+
+        if not pieces:
+            return
+        with self._connected() as client:
+            # As a task, not as scattered data: the scheduler can make it again when its holders die.
+            payload = client.submit(bytes, _packed(program), pure=False)
+            tasks = client.map(_run_there, pieces, payload=payload, pure=False)
+            places = {task.key: position for position, task in enumerate(tasks)}
+            try:
+                for task in distributed.as_completed(tasks):
+                    if task.status == "error" and isinstance(task.exception(), distributed.KilledWorker):
+                        yield places[task.key], f"KilledWorker: {task.exception()}"
+                    else:
+                        yield places[task.key], task.result()
+                        task.release()
+            finally:
+                client.cancel(tasks)
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[Any]:
+        from distributed import Client
+
+        if not isinstance(self.client, str):
+            yield self.client
+            return
+        try:
+            client = Client(self.client, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise InputError(f"Argument `client` must name a Dask scheduler that is running, "
+                             f"but {self.client} does not answer: {error}.") from error  # fmt: skip
+        with client:
+            yield client
+
+
+def _packed(program: Program) -> bytes:
+    try:
+        return cloudpickle.dumps(program)
+    except Exception as error:  # whatever the pickling of a user's object raises
+        raise InputError("Argument `function` must be picklable to run in other processes, "
+                         f"but {type(error).__name__}: {error}.") from error  # fmt: skip
+
+
+@contextlib.contextmanager
+def _pool(workers: int, payload: bytes) -> Iterator[futures.ProcessPoolExecutor]:
+    """A pool that ends with its block: politely when all is done, by force otherwise."""
+    pool = futures.ProcessPoolExecutor(
+        workers, multiprocessing.get_context("spawn"), _begin, (payload, jax.config.read("jax_platforms"))
+    )
+    try:
+        yield pool
+    except BaseException:
+        processes = list((pool._processes or {}).values())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in processes:  # a worker inside a compiled program hears nothing gentler
+            process.kill()
+        raise
+    pool.shutdown(wait=True, cancel_futures=True)
+
+
+_payload = b""
+
+
+def _begin(payload: bytes, platforms: str | None) -> None:
+    """Prepare a worker process."""
+    global _payload
+    _payload = payload
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    jax.config.update("jax_platforms", platforms)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A killed parent cannot end its workers, which would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@functools.lru_cache(maxsize=4)
+def _unpacked(payload: bytes) -> Program:
+    return cloudpickle.loads(payload)
+
+
+def _run_here(piece: Piece) -> Result:
+    return compute(_unpacked(_payload), piece)
+
+
+def _run_there(piece: Piece, payload: bytes) -> Result:
+    return compute(_unpacked(payload), piece)

@@ -1,0 +1,202 @@
+"""A piece of work as one compiled JAX program, and what makes it come out the same everywhere.
+
+A piece is `width` consecutive runs at one point. Numbers of the point are arguments of the program and all
+else about it is part of the program, so a sweep compiles once. The last piece of a point is as wide as the
+others: its surplus runs are the true next runs, so a later call that asks for more finds them done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import math
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import threadpoolctl
+
+from quenched.core.ensemble.identity import digest
+from quenched.core.types import InputError
+
+Result = tuple[np.ndarray, ...] | str
+"""What a piece gives: its output leaves, each `[width, ...]` in float64, or the message of what it raised."""
+
+HOST_BUDGET = 2 * 2**30
+"""Bytes that one piece may take in main memory. A constant: the width must not depend on who computes."""
+DEVICE_SHARE = 0.5
+"""Share of an accelerator's memory that one piece may take."""
+
+_compiling = threading.Lock()  # a Dask worker may have many threads, and one compilation is enough
+_blas = threading.Lock()
+_blas_users, _blas_limit = 0, None
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Runs `start`, `start + 1`, ... of the point number `point`."""
+
+    point: int
+    start: int
+    key: np.ndarray  # key data of the point
+    numbers: tuple[np.ndarray, ...]  # the point's numbers, in the order of its leaves
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """`function` over `width` runs at a point that has the structure of `template`.
+
+    Attributes:
+        function: the experiment, a pure function of (key, parameters).
+        template: one point, its numbers as NumPy arrays.
+        implementation: which random generator the keys belong to.
+        width: runs a piece.
+        name: a digest of all these but not of the numbers' values.
+    """
+
+    function: Callable[[Any, Any], Any]
+    template: Any
+    implementation: str
+    width: int
+    name: str
+
+    def __reduce__(self):
+        # What was compiled stays here: another process compiles for itself.
+        return Program, (self.function, self.template, self.implementation, self.width, self.name)
+
+    @functools.cached_property
+    def traced(self) -> Any:
+        """The program traced, not yet compiled. Bugs in the function show here, before any piece runs."""
+        leaves, structure = jax.tree.flatten(self.template)
+
+        def runs(key_data, start, numbers):
+            given = iter(numbers)
+            point = structure.unflatten([next(given) if is_number(leaf) else leaf for leaf in leaves])
+            key = jax.random.wrap_key_data(key_data, impl=self.implementation)
+            run = start + jnp.arange(self.width, dtype=jnp.uint32)
+            keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, run)
+            return jax.vmap(lambda key: self.function(key, point))(keys)
+
+        numbers = tuple(leaf for leaf in leaves if is_number(leaf))
+        data = jax.random.key_data(jax.random.key(0, impl=self.implementation))
+        with _settings():
+            return jax.jit(runs).trace(np.asarray(data), np.uint32(0), numbers)
+
+    @functools.cached_property
+    def compiled(self) -> Any:
+        """The program, compiled."""
+        with _settings():
+            return self.traced.lower().compile()
+
+    def outputs(self) -> tuple[list[tuple[int, ...]], Any]:
+        """Shapes of the output leaves of one run, and the structure they belong to.
+
+        Raises:
+            InputError: if the function does not return real arrays.
+        """
+        leaves, structure = jax.tree.flatten(self.traced.out_info)
+        kinds = [np.dtype(leaf.dtype).kind if not _is_key(leaf) else "key" for leaf in leaves]
+        if not leaves or any(kind not in "biufV" for kind in kinds):  # V: the short floats of ml_dtypes
+            raise InputError("Argument `function` must return real arrays, "
+                             f"but it returns {[str(leaf.dtype) for leaf in leaves] or 'none'}.")  # fmt: skip
+        return [leaf.shape[1:] for leaf in leaves], structure
+
+    def memory(self) -> int:
+        """Bytes that a piece takes while it runs, as the compiler says; 0 where it does not say."""
+        stats = self.compiled.memory_analysis()
+        if stats is None:
+            return 0
+        return stats.temp_size_in_bytes + stats.output_size_in_bytes + stats.argument_size_in_bytes
+
+
+def build(
+    function: Callable[[Any, Any], Any], template: Any, implementation: str, width: int, family: str
+) -> Program:
+    """The program of this width, compiled before if the same one was asked for before."""
+    name = digest(family, width)
+    program = _remembered.pop(name, None) or Program(function, template, implementation, width, name)
+    _remembered[name] = program
+    while len(_remembered) > 16:  # the least recently used goes first
+        del _remembered[next(iter(_remembered))]
+    return program
+
+
+_remembered: dict[str, Program] = {}
+
+
+def fitting(build_width: Callable[[int], Program], wanted: int) -> Program:
+    """The widest program, of at most `wanted` runs, whose piece fits the memory budget."""
+    width = wanted
+    while True:
+        program = build_width(width)
+        excess = program.memory() / _budget()
+        if excess <= 1 or width == 1:
+            return program
+        # Memory grows about linearly with the width, so the halvings needed are done at once.
+        width = max(1, width >> math.ceil(math.log2(excess)))
+
+
+def compute(program: Program, piece: Piece) -> Result:
+    """Run a piece in double precision. An exception while it runs is its result; bugs raise."""
+    with _compiling:
+        compiled = program.compiled
+    with _settings(), one_thread():
+        try:
+            output = compiled(piece.key, np.uint32(piece.start), piece.numbers)
+            return tuple(np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(output))
+        except Exception as error:
+            return _sentence(error)
+
+
+def _sentence(error: Exception) -> str:
+    """What an exception says, without the traceback that JAX packs into the message of a failed callback."""
+    text = str(error).strip()
+    said = text.splitlines()[-1] if "Traceback (most recent call last)" in text else text
+    return f"{type(error).__name__}: {said}"
+
+
+def is_number(leaf: Any) -> bool:
+    """Whether a leaf of a point is data, not part of its structure."""
+    return isinstance(leaf, np.ndarray)
+
+
+@contextlib.contextmanager
+def _settings() -> Iterator[None]:
+    """The JAX settings that results depend on, whatever they are outside."""
+    with jax.enable_x64(True), jax.threefry_partitionable(True):
+        yield
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold BLAS, which LAPACK calls on a CPU go through, to one thread while any piece runs.
+
+    Its sums are grouped by thread, so the last bits of a decomposition depend on the number of threads; a
+    Dask worker is given one, this process has as many as cores. `Processes` is the way to use them all.
+    """
+    global _blas_users, _blas_limit
+    with _blas:
+        if _blas_users == 0:
+            _blas_limit = threadpoolctl.threadpool_limits(1, user_api="blas")
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _blas:
+            _blas_users -= 1
+            if _blas_users == 0 and _blas_limit is not None:
+                _blas_limit.restore_original_limits()
+
+
+def _budget() -> float:
+    device = jax.local_devices()[0]
+    stats = None if device.platform == "cpu" else device.memory_stats()
+    return DEVICE_SHARE * stats["bytes_limit"] if stats and "bytes_limit" in stats else HOST_BUDGET
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

@@ -1,0 +1,120 @@
+"""Pieces on disk: one file each, written at once, checked when read.
+
+A piece is an `.npz` without pickles, named by the digest of all that determines it, so a wrong piece cannot
+be found under a right name. It is written beside its place and moved there, so a killed process leaves either
+a whole piece or none; a checksum of name and contents guards against what a failing disk may leave.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from quenched.core.types import InputError
+
+
+class Damaged(Exception):
+    """A piece that is there but cannot be trusted."""
+
+
+@dataclasses.dataclass
+class Store:
+    """A folder of pieces; `unsaved` collects what could not be written."""
+
+    folder: Path
+    unsaved: list[str] = dataclasses.field(default_factory=list)
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Store:
+        """Make sure of a folder that can be written.
+
+        Raises:
+            InputError: if it is not one.
+        """
+        path = Path(folder)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=path) as trial:
+                trial.write(b"x")
+        except OSError as error:
+            raise InputError(f"Argument `folder` must be a folder that can be written, but {path} is not: "
+                             f"{error.strerror or error}.") from error  # fmt: skip
+        return cls(path)
+
+    def read(self, name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...] | None:
+        """The leaves of a piece, or None if it is not there.
+
+        Raises:
+            Damaged: if it is there but not whole.
+        """
+        path = self._piece(name)
+        if not path.exists():
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                leaves = tuple(file[f"leaf_{k}"] for k in range(len(shapes)))
+                checksum = bytes(file["checksum"])
+        except Exception as error:  # a broken zip file raises whatever its broken part leads to
+            raise Damaged(f"{path.name} cannot be read ({type(error).__name__})") from error
+        if checksum != _checksum(name, leaves) or [leaf.shape for leaf in leaves] != list(shapes):
+            raise Damaged(f"{path.name} is not what was written")
+        return leaves
+
+    def write(self, name: str, leaves: Sequence[np.ndarray]) -> None:
+        """Write a piece; if that fails, go on and remember why."""
+        content = io.BytesIO()
+        arrays = {f"leaf_{k}": leaf for k, leaf in enumerate(leaves)}
+        np.savez(content, checksum=np.frombuffer(_checksum(name, leaves), np.uint8), **arrays)  # pyright: ignore[reportArgumentType]
+        self._replace(self._piece(name), content.getvalue())
+
+    def width(self, family: str, wanted: int) -> int | None:
+        """The width chosen for this function before, unless it is much too small for the runs now wanted."""
+        try:
+            record = json.loads(self._record(family).read_text())
+            width, before = int(record["width"]), int(record["wanted"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        # Kept from 8 on, where pieces are nearly as fast as wider ones, or if memory set the limit.
+        return width if width >= 1 and (width >= min(8, wanted) or width < before) else None
+
+    def record_width(self, family: str, width: int, wanted: int) -> None:
+        """Record the width that was chosen when `wanted` would have been best."""
+        self._replace(self._record(family), json.dumps({"width": width, "wanted": wanted}).encode())
+
+    def _piece(self, name: str) -> Path:
+        return self.folder / f"{name}.npz"
+
+    def _record(self, family: str) -> Path:
+        return self.folder / f"width-{family}.json"
+
+    def _replace(self, path: Path, content: bytes) -> None:
+        temporary = None
+        try:
+            with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".tmp", delete=False) as file:
+                temporary = file.name
+                file.write(content)
+            os.replace(temporary, path)
+            temporary = None
+        except OSError as error:
+            self.unsaved.append(f"{error.strerror or error}")
+        finally:
+            if temporary is not None:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+
+
+def _checksum(name: str, leaves: Sequence[np.ndarray]) -> bytes:
+    total = hashlib.sha256(name.encode())
+    for leaf in leaves:
+        total.update(f"{leaf.dtype.str} {leaf.shape}".encode())
+        total.update(np.ascontiguousarray(leaf).tobytes())
+    return total.digest()

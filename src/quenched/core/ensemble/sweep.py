@@ -1,0 +1,326 @@
+"""The front door: check, cut into pieces, load what is on disk, compute the rest, put the runs together."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import numbers
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from quenched.core import checks
+from quenched.core.ensemble.executors import Executor, Local
+from quenched.core.ensemble.identity import digest
+from quenched.core.ensemble.program import Piece, Program, Result, build, fitting, is_number
+from quenched.core.ensemble.store import Damaged, Store
+from quenched.core.types import InputError, Key, double
+
+WIDEST = 64
+"""Runs in a piece, unless there are fewer runs or less memory. Wider pieces are hardly faster on a CPU."""
+PATIENCE = 1.0
+"""Seconds of work before a progress bar appears."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Ensemble:
+    """Every run at every point.
+
+    Attributes:
+        values: what the function returned, each leaf with leading axes `[points, runs]`, in float64.
+        failed: `[points, runs]`, whether the run gave a value that is not finite or its piece raised (then
+            its values are NaN).
+        messages: one sentence for each thing that went wrong.
+        computed: how many pieces were computed now.
+        loaded: how many pieces came from the folder.
+        damaged: how many pieces in the folder could not be trusted and were computed again.
+        width: runs in a piece.
+    """
+
+    values: Any
+    failed: np.ndarray
+    messages: tuple[str, ...]
+    computed: int
+    loaded: int
+    damaged: int
+    width: int
+
+    def mean(self, name: str) -> np.ndarray:
+        """The mean over the runs that did not fail, `[points, ...]`; NaN where all of them failed."""
+        total, count, _ = self._sums(name)
+        with np.errstate(invalid="ignore"):
+            return total / count
+
+    def stderr(self, name: str) -> np.ndarray:
+        """The standard error of `mean`; infinite, never NaN, where fewer than two runs did not fail."""
+        total, count, good = self._sums(name)
+        mean = np.expand_dims(total / np.maximum(count, 1), 1)
+        squares = np.sum(np.where(good, self.values[name] - mean, 0.0) ** 2, axis=1)
+        return np.where(count > 1, np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1)), np.inf)
+
+    def _sums(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The sum over good runs, their number, and which they are, all ready to broadcast."""
+        if not isinstance(self.values, dict) or name not in self.values:
+            known = ", ".join(map(str, self.values)) if isinstance(self.values, dict) else "no names"
+            raise InputError(
+                f"Argument `name` must be one of the function's outputs, but {name!r} is not in: {known}."
+            )
+        values = self.values[name]
+        good = ~self.failed.reshape(self.failed.shape + (1,) * (values.ndim - 2))
+        return np.sum(np.where(good, values, 0.0), axis=1), np.sum(good, axis=1), good
+
+
+@double
+def ensemble(
+    function: Callable[[Any, Any], Any],
+    key: Key,
+    parameters: Sequence[Any],
+    *,
+    runs: int,
+    batch: int | None = None,
+    executor: Executor | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    label: str = "runs",
+) -> Ensemble:
+    """Run a pure function of (key, parameters) many times at every point of a sweep.
+
+    Run `r` of point `i` gets the key `fold_in(fold_in(key, i), r)`. The same key gives the same values to the
+    last bit on any executor and after a resume, on one kind of hardware and with pieces of one width.
+
+    Args:
+        function: a pure JAX function that returns a dict (or another pytree) of real arrays, usually a
+            `functools.partial` of a module's function with its sizes as keywords.
+        key: a JAX key.
+        parameters: one pytree for each point, all of one structure; numbers may vary from point to point.
+        runs: how many runs at each point.
+        batch: how many runs make a piece; chosen by memory if not given.
+        executor: `Local()`, `Processes(...)` or `Dask(...)`; by default `Local()`.
+        folder: where finished pieces are kept. A later call with the same function, key and points computes
+            only what is missing; more runs or more points at the end are welcome.
+        label: a word for the progress bar, which appears on a terminal when the work is long.
+
+    Returns:
+        An `Ensemble`.
+
+    Raises:
+        InputError: if an argument is not as above.
+        RuntimeError: if every run raised an exception. What the function raises while it is traced is a bug
+            in it and is raised as it is.
+
+    Example:
+        >>> import jax
+        >>> from quenched.core.ensemble import ensemble
+        >>> def throw(key, point):
+        ...     return {"x": point["scale"] * jax.random.normal(key)}
+        >>> result = ensemble(throw, jax.random.key(0), [{"scale": 1.0}, {"scale": 2.0}], runs=100)
+        >>> result.mean("x").shape
+        (2,)
+    """
+    runs = checks.whole("runs", runs, least=1)
+    batch = None if batch is None else checks.whole("batch", batch, least=1)
+    executor = Local() if executor is None else executor
+    if not isinstance(executor, Executor):
+        raise InputError(
+            f"Argument `executor` must be Local(), Processes() or Dask(), but {executor!r} was given."
+        )
+    if not callable(function):
+        raise InputError(
+            f"Argument `function` must be a function of (key, parameters), but it is {function!r}."
+        )
+    key, points = _key(key), _points(parameters)
+    store = None if folder is None else Store.open(folder)
+    program = _program(function, points[0], str(jax.random.key_impl(key)), runs, batch, store)
+    work = _Work(program, _pieces(program, key, points, runs), store, len(points), runs)
+    missing = work.load()
+    total = sum(work.size(piece) for piece in missing)
+    with _progress(label, total) as advance, contextlib.closing(executor.run(program, missing)) as results:
+        for position, result in results:
+            work.take(missing[position], result)
+            advance(work.size(missing[position]))
+    return work.ensemble()
+
+
+def _key(key: Any) -> Any:
+    """The key in its typed form."""
+    if isinstance(key, jax.Array) and key.ndim == 1 and key.dtype == np.uint32:  # the older form, PRNGKey
+        key = jax.random.wrap_key_data(key)
+    if not isinstance(key, jax.Array) or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.ndim:
+        raise InputError(f"Argument `key` must be one JAX key, as `jax.random.key(0)`, but it is {key!r}.")
+    return key
+
+
+def _points(parameters: Any) -> list[Any]:
+    """The points with every number as a NumPy array, all of one structure."""
+    if not isinstance(parameters, (list, tuple)) or not parameters:
+        raise InputError(
+            f"Argument `parameters` must be a list of at least one point, but it is {parameters!r}."
+        )
+    points = [jax.tree.map(_number, point) for point in parameters]
+    first = _structure(points[0])
+    for k, point in enumerate(points):
+        if _structure(point) != first:
+            raise InputError(f"Argument `parameters` must be points of one structure, but point {k}, "
+                             f"{parameters[k]!r}, differs from point 0, {parameters[0]!r}.")  # fmt: skip
+    return points
+
+
+def _number(leaf: Any) -> Any:
+    """Python numbers and floats of any kind become float64; other leaves are part of the structure."""
+    if isinstance(leaf, numbers.Real) and not isinstance(leaf, (bool, np.integer)):
+        return np.asarray(float(leaf))
+    if not isinstance(leaf, (bool, np.generic, np.ndarray, jax.Array)):
+        return leaf
+    array = np.asarray(leaf)
+    return array.astype(np.float64) if array.dtype.kind in "fV" else array
+
+
+def _structure(point: Any) -> Any:
+    """What may not vary from point to point."""
+    leaves, structure = jax.tree.flatten(point)
+    return structure, [(leaf.shape, leaf.dtype.str) if is_number(leaf) else leaf for leaf in leaves]
+
+
+def _program(
+    function: Callable[[Any, Any], Any],
+    point: Any,
+    implementation: str,
+    runs: int,
+    batch: int | None,
+    store: Store | None,
+) -> Program:
+    """The program of the given width, of the width on record, or of the widest that fits."""
+    shape = jax.tree.map(
+        lambda leaf: ("number", leaf.shape, leaf.dtype.str) if is_number(leaf) else leaf, point
+    )
+    versions = importlib.metadata.version("quenched"), jax.__version__
+    family = digest(function, shape, implementation, versions)
+    wanted = min(WIDEST, 1 << (runs - 1).bit_length())
+    known = store.width(family, wanted) if store is not None and batch is None else batch
+    if known is not None:
+        return build(function, point, implementation, known, family)
+    program = fitting(lambda width: build(function, point, implementation, width, family), wanted)
+    if store is not None:
+        store.record_width(family, program.width, wanted)
+    return program
+
+
+def _pieces(program: Program, key: Any, points: list[Any], runs: int) -> list[Piece]:
+    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(len(points), dtype=jnp.uint32))
+    data = np.asarray(jax.random.key_data(keys))
+    numbers = [tuple(leaf for leaf in jax.tree.leaves(point) if is_number(leaf)) for point in points]
+    return [
+        Piece(point, start, data[point], numbers[point])
+        for point in range(len(points))
+        for start in range(0, runs, program.width)
+    ]
+
+
+class _Work:
+    """The runs as they come in."""
+
+    def __init__(self, program: Program, pieces: list[Piece], store: Store | None, points: int, runs: int):
+        self.program, self.pieces, self.store, self.runs = program, pieces, store, runs
+        shapes, self.structure = program.outputs()
+        self.shapes = [(program.width, *shape) for shape in shapes]
+        self.values = [np.full((points, runs, *shape), np.nan) for shape in shapes]
+        self.raised = np.zeros((points, runs), dtype=bool)
+        self.messages: list[str] = []
+        self.computed = self.loaded = self.damaged = 0
+
+    def size(self, piece: Piece) -> int:
+        """How many of a piece's runs were asked for."""
+        return min(self.program.width, self.runs - piece.start)
+
+    def load(self) -> list[Piece]:
+        """Take what is on disk; return the pieces that are not."""
+        missing = []
+        for piece in self.pieces:
+            leaves = None
+            try:
+                leaves = None if self.store is None else self.store.read(self._name(piece), self.shapes)
+            except Damaged as error:
+                self.damaged += 1
+                self.messages.append(f"A piece on disk was damaged and is computed again: {error}.")
+            if leaves is None:
+                missing.append(piece)
+            else:
+                self.loaded += 1
+                self._put(piece, leaves)
+        return missing
+
+    def take(self, piece: Piece, result: Result) -> None:
+        """Take a result that was computed now."""
+        self.computed += 1
+        if not isinstance(result, str):
+            if self.store is not None:
+                self.store.write(self._name(piece), result)
+            self._put(piece, result)
+            return
+        stop = piece.start + self.size(piece)
+        self.raised[piece.point, piece.start : stop] = True
+        self.messages.append(f"Runs {piece.start} to {stop - 1} of point {piece.point} raised {result}")
+
+    def ensemble(self) -> Ensemble:
+        """What came of it all.
+
+        Raises:
+            RuntimeError: if every run raised an exception.
+        """
+        if self.raised.all():
+            raise RuntimeError(f"All {self.raised.size} runs failed. {self.messages[0]}")
+        failed = self.raised.copy()
+        for leaf in self.values:
+            failed |= ~np.isfinite(leaf).all(axis=tuple(range(2, leaf.ndim)))
+        if count := int(np.sum(failed & ~self.raised)):
+            self.messages.append(f"{count} of {failed.size} runs gave a value that is not finite.")
+        if self.store is not None and self.store.unsaved:
+            self._warn(self.store)
+        values = jax.tree.unflatten(self.structure, self.values)
+        return Ensemble(
+            values, failed, tuple(self.messages), self.computed, self.loaded, self.damaged, self.program.width
+        )
+
+    def _warn(self, store: Store) -> None:
+        sentence = (f"The result is complete, but {len(store.unsaved)} of its files could not be saved in "
+                    f"{store.folder}: {store.unsaved[0]}.")  # fmt: skip
+        self.messages.append(sentence)
+        warnings.warn(sentence, RuntimeWarning, stacklevel=5)
+
+    def _name(self, piece: Piece) -> str:
+        return digest(self.program.name, piece.key, piece.numbers, piece.start)
+
+    def _put(self, piece: Piece, leaves: Sequence[np.ndarray]) -> None:
+        size = self.size(piece)
+        for leaf, values in zip(leaves, self.values, strict=True):
+            values[piece.point, piece.start : piece.start + size] = leaf[:size]
+
+
+@contextlib.contextmanager
+def _progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, if that is a terminal and the work is long; gives what to tell of runs."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda runs: None
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task(label, total=total)
+    clock = threading.Timer(PATIENCE, bar.start)
+    clock.daemon = True
+    clock.start()
+    try:
+        yield lambda runs: bar.advance(task, runs)
+    finally:
+        clock.cancel()
+        clock.join()  # or the bar might start after it was stopped
+        bar.stop()

@@ -1,0 +1,124 @@
+"""Figures and claims as data: what a paper's module returns, what `plots` draws and `report` prints."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+
+from quenched.core.proof import Agreement
+
+
+class Kind(enum.Enum):
+    """What a series is, and so how it is drawn."""
+
+    theory = "theory"
+    """A line; dashed where it is unstable."""
+    simulation = "simulation"
+    """Points with error bars of one standard error."""
+    reference = "reference"
+    """A thin grey line: a bound, an optimum, a trivial answer."""
+    cloud = "cloud"
+    """Single points without error bars: data, or positions."""
+    mark = "mark"
+    """Crosses: places of special meaning, such as cluster centres."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """One line or set of points.
+
+    Attributes:
+        label: its entry in the legend; series of one label share a colour.
+        kind: theory, simulation, reference, cloud or mark.
+        x: abscissa.
+        y: ordinate.
+        yerr: one standard error, for simulations.
+        unstable: where a theory is unstable, so that it is drawn dashed.
+    """
+
+    label: str
+    kind: Kind
+    x: np.ndarray
+    y: np.ndarray
+    yerr: np.ndarray | None = None
+    unstable: np.ndarray | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """One pair of axes.
+
+    Attributes:
+        x: label of the abscissa, with its unit.
+        y: label of the ordinate, with its unit.
+        series: what is drawn.
+        title: above it.
+        xlim: limits, if not those of the data.
+        ylim: limits, if not those of the data.
+        log: axes that are logarithmic, of "x", "y", "xy".
+        equal: whether both axes have the same scale.
+    """
+
+    x: str
+    y: str
+    series: tuple[Series, ...]
+    title: str = ""
+    xlim: tuple[float, float] | None = None
+    ylim: tuple[float, float] | None = None
+    log: str = ""
+    equal: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A figure of a paper, computed again.
+
+    Attributes:
+        key: paper and name, such as "biehl2006/figure_2".
+        title: one line.
+        caption: what is compared with what, and every choice the paper leaves open.
+        panels: what is drawn.
+        data: the results it is drawn from, by name.
+        agreement: comparisons of theory and simulation, by what they compare.
+    """
+
+    key: str
+    title: str
+    caption: str
+    panels: tuple[Panel, ...]
+    data: Mapping[str, xr.Dataset] = dataclasses.field(default_factory=dict)
+    agreement: Mapping[str, Agreement] = dataclasses.field(default_factory=dict)
+
+
+class Verdict(enum.Enum):
+    """What became of a claim of a paper."""
+
+    reproduced = "reproduced"
+    corrected = "corrected"
+    refuted = "refuted"
+    not_decidable = "not decidable"
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A number or statement that a paper prints, and ours beside it.
+
+    Attributes:
+        where: place in the paper.
+        statement: what is claimed, in words.
+        printed: what the paper prints.
+        ours: what we get.
+        verdict: reproduced, corrected, refuted or not decidable.
+        evidence: how we know.
+    """
+
+    where: str
+    statement: str
+    printed: str
+    ours: str
+    verdict: Verdict
+    evidence: str

@@ -1,0 +1,233 @@
+r"""The experiment: prototypes trained on examples drawn one by one, many times over.
+
+Two simulators of the same finite-$N$ process, independent of each other and of the theory:
+
+* `Direct` draws every example as a vector in $N$ dimensions and trains by the learner's own on-line step;
+* `Chain` draws only what the overlaps need. The update moves prototypes inside the span of prototypes, centres and
+  example, so the overlaps are themselves a Markov chain: the example's components along $M + K$ orthonormal axes
+  are Gaussian, its squared length along the rest is $v\chi^2_{N-M-K}$. The law is exactly that of `Direct`, and a step
+  costs the same at every $N$.
+
+The error of a run is counted on fresh examples, not computed from a formula. Not covered: windows, batches.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from quenched.core import checks, controls, results
+from quenched.core.ensemble import ensemble
+from quenched.core.types import Array, InputError, Key, double
+from quenched.prototypes.learner import update
+from quenched.prototypes.model import (
+    ORDER_PARAMETERS,
+    Law,
+    Mixture,
+    NearOrigin,
+    Rule,
+    Start,
+    coordinates,
+    draw,
+    draw_cluster,
+    frame,
+)
+
+
+class Simulator(eqx.Module):
+    """A way of running one training sequence in finite dimension."""
+
+    @abc.abstractmethod
+    def run(self, key: Key, law: Law, rule: Rule, start: Start, steps: Array, size: int, tests: int) -> dict[str, Array]:
+        """Train, and report `R`, `Q` and `error` after each number of examples in `steps`."""
+
+
+class Direct(Simulator):
+    """Examples and prototypes as vectors in $N$ dimensions: the plain experiment, cost per example $O(KN)$."""
+
+    def run(self, key: Key, law: Law, rule: Rule, start: Start, steps: Array, size: int, tests: int) -> dict[str, Array]:
+        """Train on drawn vectors."""
+        mix, table = law.mixture(), rule.table(law)
+        labels = jnp.asarray(rule.prototypes(law))
+        basis = frame(mix.gram)  # B_m in the first M axes
+        M, K = len(mix.labels), len(labels)
+        centres = jnp.zeros((M, size)).at[:, :M].set(mix.lam[:, None] * basis)
+        training, testing = jax.random.split(key)
+
+        def learn(mu: Array, w: Array) -> Array:
+            xi, k = draw(jax.random.fold_in(training, mu), mix, centres)
+            return update(w, xi, rule.rate_at(mu / size) / size * table[:, k], all_move=rule.all_move)
+
+        def is_wrong(t: Array, wrong: Array, w: Array, key: Key) -> Array:
+            xi, k = draw(jax.random.fold_in(key, t), mix, centres)
+            winner = jnp.argmin(jnp.sum(jnp.square(xi - w), axis=1))
+            return wrong + (labels[winner] != jnp.asarray(mix.labels)[k])
+
+        def segment(w: Array, bounds: tuple[Array, Array]) -> tuple[Array, dict[str, Array]]:
+            w = jax.lax.fori_loop(*bounds, learn, w)
+            fresh = jax.random.fold_in(testing, bounds[1])
+            wrong = jax.lax.fori_loop(0, tests, lambda t, wrong: is_wrong(t, wrong, w, fresh), 0)
+            return w, {"R": w[:, :M] @ basis.T, "Q": w @ w.T, "error": wrong / tests}
+
+        r, rest = _split(start, mix, K)
+        w = jnp.zeros((K, size)).at[:, :M].set(r).at[:, M : M + K].set(rest)
+        before = jnp.concatenate([jnp.zeros(1, steps.dtype), steps[:-1]])
+        return jax.lax.scan(segment, w, (before, steps))[1]
+
+
+class Chain(Simulator):
+    """The exact Markov chain of the overlaps at finite $N$: cost per example independent of $N$."""
+
+    def run(self, key: Key, law: Law, rule: Rule, start: Start, steps: Array, size: int, tests: int) -> dict[str, Array]:
+        """Train by drawing projections."""
+        mix, table = law.mixture(), rule.table(law)
+        labels = jnp.asarray(rule.prototypes(law))
+        basis = frame(mix.gram)
+        M, K = len(mix.labels), len(labels)
+        training, testing = jax.random.split(key)
+
+        def projections(key: Key, r: Array, Q: Array) -> tuple[Array, Array, Array, Array]:
+            """The cluster, the components along the centres' axes, those along the rest of the prototypes, and h."""
+            which, noise = jax.random.split(key)
+            k = draw_cluster(which, mix)
+            z = jnp.sqrt(mix.v[k]) * jax.random.normal(noise, (M + K,))
+            b, rest = mix.lam[k] * basis[k] + z[:M], z[M:]
+            return k, b, rest, r @ b + _cholesky(Q - r @ r.T) @ rest
+
+        def learn(mu: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+            r, Q = state
+            gaussian, remainder = jax.random.split(jax.random.fold_in(training, mu))
+            k, b, rest, h = projections(gaussian, r, Q)
+            length = b @ b + rest @ rest + mix.v[k] * jax.random.chisquare(remainder, size - M - K)
+            G = rule.rate_at(mu / size) / size * table[:, k]
+            if not rule.all_move:
+                G = G * (jnp.arange(K) == jnp.argmax(2 * h - jnp.diagonal(Q)))
+            pull = G[:, None] * (h - Q)  # G_S (h_T - Q_ST)
+            push = G[:, None] * G * (length - h[:, None] - h + Q)
+            return r + G[:, None] * (b - r), Q + pull + pull.T + push
+
+        def is_wrong(key: Key, r: Array, Q: Array) -> Array:
+            k, _, _, h = projections(key, r, Q)
+            return labels[jnp.argmax(2 * h - jnp.diagonal(Q))] != jnp.asarray(mix.labels)[k]
+
+        def segment(state: Any, bounds: tuple[Array, Array]) -> tuple[Any, dict[str, Array]]:
+            r, Q = jax.lax.fori_loop(*bounds, learn, state)
+            fresh = jax.random.split(jax.random.fold_in(testing, bounds[1]), tests)
+            wrong = jax.vmap(lambda key: is_wrong(key, r, Q))(fresh)
+            return (r, Q), {"R": r @ basis.T, "Q": Q, "error": jnp.mean(wrong)}
+
+        r, rest = _split(start, mix, K)
+        before = jnp.concatenate([jnp.zeros(1, steps.dtype), steps[:-1]])
+        return jax.lax.scan(segment, (r, r @ r.T + rest @ rest.T), (before, steps))[1]
+
+
+def _split(start: Start, mix: Mixture, K: int) -> tuple[Array, Array]:
+    """Prototypes with the start's overlaps: components along the centres' axes `[K, M]` and along K further axes."""
+    R, Q = start.overlaps(K, len(mix.labels))
+    r = R @ jnp.linalg.pinv(frame(mix.gram))
+    return r, frame(Q - r @ r.T)
+
+
+def _cholesky(A: Array) -> Array:
+    """Cholesky factor of a small matrix, written out: batches of tiny matrices are slow through LAPACK."""
+    K = A.shape[0]
+    L = [[jnp.zeros(()) for _ in range(K)] for _ in range(K)]
+    for i in range(K):
+        for j in range(i + 1):
+            inner = A[i, j] - sum(L[i][m] * L[j][m] for m in range(j))
+            pivot = jnp.where(L[j][j] > 0, L[j][j], 1.0)
+            L[i][j] = jnp.sqrt(jnp.maximum(inner, 0.0)) if i == j else jnp.where(L[j][j] > 0, inner / pivot, 0.0)
+    return jnp.stack([jnp.stack(row) for row in L])
+
+
+def _one_run(
+    key: Key, declared: tuple[Law, Rule, Start, Array], *, simulator: Simulator, size: int, tests: int
+) -> dict[str, Array]:
+    law, rule, start, steps = declared
+    return simulator.run(key, law, rule, start, jnp.asarray(steps, int), size, tests)
+
+
+@double
+def measure(
+    law: Law,
+    rule: Rule,
+    *,
+    alpha: Any,
+    size: int,
+    runs: int,
+    key: Key,
+    start: Start | None = None,
+    simulator: Simulator | None = None,
+    tests: int = 1000,
+    batch: int | None = None,
+    executor: Any = None,
+    folder: Any = None,
+    **sweep: Any,
+) -> xr.Dataset:
+    r"""The learning curve as an experiment.
+
+    Args:
+        law: the world.
+        rule: the student.
+        alpha: increasing times; a time is rounded to a whole number of examples, $\alpha N$.
+        size: the dimension $N$, at least the number of prototypes and clusters together.
+        runs: how many independent training sequences.
+        key: a JAX key; the same key gives the same numbers, whatever the executor.
+        start: where the prototypes begin; `NearOrigin()` by default.
+        simulator: `Direct()` (default) or `Chain()`.
+        tests: fresh examples on which the error of each run is counted, at each time.
+        batch: runs computed side by side; by default what fits in memory.
+        executor: `Local()`, `Processes(n)` or `Dask(client)`.
+        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
+        **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
+
+    Returns:
+        `R`, `Q`, `error`, each with `_stderr` and `_run`, and `runs`, `failed`.
+
+    Example:
+        >>> import jax
+        >>> from quenched import prototypes
+        >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
+        >>> points = prototypes.measure(law, rule, alpha=[1, 5], size=20, runs=10, key=jax.random.key(0))
+    """
+    times = checks.increasing("alpha", alpha)
+    K, M = len(rule.prototypes(law)), len(law.mixture().labels)
+    size = checks.whole("size", size, least=1)
+    if size <= K + M:
+        raise InputError(f"Argument `size` must exceed the number of vectors, {K} prototypes and {M} centres, "
+                         f"but {size} was given.")  # fmt: skip
+    tests = checks.whole("tests", tests, least=1)
+    start, simulator = start or NearOrigin(), simulator or Direct()
+    _check_start(law, rule, start)
+    if rule.all_move and K != 2:
+        raise InputError(f"The simulation of LVQ2.1 must have two prototypes, but {K} were given.")
+    plan = controls.expand(law, rule, sweep)
+    steps = np.rint(times * size)
+    declared = [(one_law, one_rule, start, steps) for one_law, one_rule in zip(plan.laws, plan.rules, strict=True)]
+    done = ensemble(
+        functools.partial(_one_run, simulator=simulator, size=size, tests=tests), key, declared,
+        runs=runs, batch=batch, executor=executor, folder=folder, label="training",
+    )  # fmt: skip
+    result = results.assemble_runs(
+        done.values, done.failed, plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
+        science="prototypes", source="simulation", simulator=type(simulator).__name__, size=size, tests=tests,
+        seed=results.seed(key), start=results.describe(start),
+    )  # fmt: skip
+    return result.isel(alpha=0) if np.ndim(alpha) == 0 else result
+
+
+def _check_start(law: Law, rule: Rule, start: Start) -> None:
+    """Refuse overlaps that no vectors have."""
+    mix = law.mixture()
+    R, Q = (np.asarray(x) for x in start.overlaps(len(rule.prototypes(law)), len(mix.labels)))
+    gram = np.block([[np.asarray(mix.gram), R.T], [R, Q]])
+    if np.linalg.eigvalsh(gram)[0] < -1e-9:
+        raise InputError("Argument `start` must be overlaps that vectors can have, but their Gram matrix has a "
+                         "negative eigenvalue.")  # fmt: skip
