@@ -140,16 +140,16 @@ class Clusters(Law):
         return Mixture(jnp.asarray(self.priors), lam, v, gram, self.labels)
 
 
-def draw(key: Key, mix: Mixture, centres: Array) -> tuple[Array, Array]:
+def draw(key: Key, mix: Mixture | Numbers, centres: Array) -> tuple[Array, Array]:
     """One example: the vector, and the index of its cluster. `centres` has shape `[M, size]`."""
     which, noise = jax.random.split(key)
     k = draw_cluster(which, mix)
     return centres[k] + jnp.sqrt(mix.v[k]) * jax.random.normal(noise, centres.shape[1:]), k
 
 
-def draw_cluster(key: Key, mix: Mixture) -> Array:
+def draw_cluster(key: Key, mix: Mixture | Numbers) -> Array:
     """The cluster of one example."""
-    return jnp.minimum(jnp.sum(jax.random.uniform(key) > jnp.cumsum(mix.p)), len(mix.labels) - 1)
+    return jnp.minimum(jnp.sum(jax.random.uniform(key) > jnp.cumsum(mix.p)), mix.p.shape[0] - 1)
 
 
 @functools.partial(jax.jit, static_argnames="size")
@@ -244,10 +244,6 @@ class Rule(eqx.Module):
     def g(self, S: Array, sigma: Array) -> Array:
         """The sign and strength with which a prototype of label `S` moves towards an example of label `sigma`."""
 
-    def rate_at(self, alpha: Real) -> Array:
-        r"""The learning rate at time $\alpha$."""
-        return self.rate(alpha) if isinstance(self.rate, Schedule) else jnp.asarray(self.rate)
-
     def prototypes(self, law: Law) -> tuple[int, ...]:
         """The labels of the prototypes in this world."""
         return tuple(dict.fromkeys(law.mixture().labels)) if self.labels is None else self.labels
@@ -295,6 +291,31 @@ class LVQ21(Rule):
     def g(self, S: Array, sigma: Array) -> Array:
         """+1 for the own class, -1 otherwise."""
         return jnp.where(S == sigma, 1.0, -1.0)
+
+
+class Numbers(NamedTuple):
+    """Law and rule as arrays: all that theory and simulation need. Rules of one shape share one compiled program."""
+
+    p: Array  # [M] priors
+    lam: Array  # [M] distances of the centres from the origin
+    v: Array  # [M] variances
+    gram: Array  # [M, M] B_m . B_n
+    g: Array  # [K, M] strength of the update
+    wrong: Array  # [K, M] 1 where prototype and cluster are of different classes
+    rate: Any  # a number or a `Schedule`
+
+
+def numbers(law: Law, rule: Rule) -> Numbers:
+    """Law and rule as arrays."""
+    mix = law.mixture()
+    wrong = np.asarray(rule.prototypes(law))[:, None] != np.asarray(mix.labels)[None, :]
+    rate = rule.rate if isinstance(rule.rate, Schedule) else jnp.asarray(rule.rate, float)
+    return Numbers(mix.p, mix.lam, mix.v, mix.gram, rule.table(law), jnp.asarray(wrong, float), rate)
+
+
+def rate_at(rate: Any, alpha: Real) -> Array:
+    r"""The learning rate at time $\alpha$."""
+    return rate(alpha) if isinstance(rate, Schedule) else jnp.asarray(rate)
 
 
 ORDER_PARAMETERS = {"R": ("prototype", "cluster"), "Q": ("prototype", "prototype2"), "error": ()}

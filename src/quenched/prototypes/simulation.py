@@ -30,53 +30,57 @@ from quenched.prototypes.learner import update
 from quenched.prototypes.model import (
     ORDER_PARAMETERS,
     Law,
-    Mixture,
     NearOrigin,
+    Numbers,
     Rule,
     Start,
     coordinates,
     draw,
     draw_cluster,
     frame,
+    numbers,
+    rate_at,
 )
+
+
+Record = dict[str, Array]
+"""`R`, `Q` and `error` of one run, each with a leading axis of times."""
 
 
 class Simulator(eqx.Module):
     """A way of running one training sequence in finite dimension."""
 
     @abc.abstractmethod
-    def run(self, key: Key, law: Law, rule: Rule, start: Start, steps: Array, size: int, tests: int) -> dict[str, Array]:
+    def run(self, key: Key, n: Numbers, begin: Any, steps: Array, *, size: int, tests: int, all_move: bool) -> Record:
         """Train, and report `R`, `Q` and `error` after each number of examples in `steps`."""
 
 
 class Direct(Simulator):
     """Examples and prototypes as vectors in $N$ dimensions: the plain experiment, cost per example $O(KN)$."""
 
-    def run(self, key: Key, law: Law, rule: Rule, start: Start, steps: Array, size: int, tests: int) -> dict[str, Array]:
+    def run(self, key: Key, n: Numbers, begin: Any, steps: Array, *, size: int, tests: int, all_move: bool) -> Record:
         """Train on drawn vectors."""
-        mix, table = law.mixture(), rule.table(law)
-        labels = jnp.asarray(rule.prototypes(law))
-        basis = frame(mix.gram)  # B_m in the first M axes
-        M, K = len(mix.labels), len(labels)
-        centres = jnp.zeros((M, size)).at[:, :M].set(mix.lam[:, None] * basis)
+        K, M = n.g.shape
+        basis = frame(n.gram)  # B_m in the first M axes
+        centres = jnp.zeros((M, size)).at[:, :M].set(n.lam[:, None] * basis)
         training, testing = jax.random.split(key)
 
         def learn(mu: Array, w: Array) -> Array:
-            xi, k = draw(jax.random.fold_in(training, mu), mix, centres)
-            return update(w, xi, rule.rate_at(mu / size) / size * table[:, k], all_move=rule.all_move)
+            xi, k = draw(jax.random.fold_in(training, mu), n, centres)
+            return update(w, xi, rate_at(n.rate, mu / size) / size * n.g[:, k], all_move=all_move)
 
         def is_wrong(t: Array, wrong: Array, w: Array, key: Key) -> Array:
-            xi, k = draw(jax.random.fold_in(key, t), mix, centres)
+            xi, k = draw(jax.random.fold_in(key, t), n, centres)
             winner = jnp.argmin(jnp.sum(jnp.square(xi - w), axis=1))
-            return wrong + (labels[winner] != jnp.asarray(mix.labels)[k])
+            return wrong + n.wrong[winner, k]
 
         def segment(w: Array, bounds: tuple[Array, Array]) -> tuple[Array, dict[str, Array]]:
             w = jax.lax.fori_loop(*bounds, learn, w)
             fresh = jax.random.fold_in(testing, bounds[1])
-            wrong = jax.lax.fori_loop(0, tests, lambda t, wrong: is_wrong(t, wrong, w, fresh), 0)
+            wrong = jax.lax.fori_loop(0, tests, lambda t, wrong: is_wrong(t, wrong, w, fresh), 0.0)
             return w, {"R": w[:, :M] @ basis.T, "Q": w @ w.T, "error": wrong / tests}
 
-        r, rest = _split(start, mix, K)
+        r, rest = _split(begin, n.gram)
         w = jnp.zeros((K, size)).at[:, :M].set(r).at[:, M : M + K].set(rest)
         before = jnp.concatenate([jnp.zeros(1, steps.dtype), steps[:-1]])
         return jax.lax.scan(segment, w, (before, steps))[1]
@@ -85,29 +89,27 @@ class Direct(Simulator):
 class Chain(Simulator):
     """The exact Markov chain of the overlaps at finite $N$: cost per example independent of $N$."""
 
-    def run(self, key: Key, law: Law, rule: Rule, start: Start, steps: Array, size: int, tests: int) -> dict[str, Array]:
+    def run(self, key: Key, n: Numbers, begin: Any, steps: Array, *, size: int, tests: int, all_move: bool) -> Record:
         """Train by drawing projections."""
-        mix, table = law.mixture(), rule.table(law)
-        labels = jnp.asarray(rule.prototypes(law))
-        basis = frame(mix.gram)
-        M, K = len(mix.labels), len(labels)
+        K, M = n.g.shape
+        basis = frame(n.gram)
         training, testing = jax.random.split(key)
 
         def projections(key: Key, r: Array, Q: Array) -> tuple[Array, Array, Array, Array]:
             """The cluster, the components along the centres' axes, those along the rest of the prototypes, and h."""
             which, noise = jax.random.split(key)
-            k = draw_cluster(which, mix)
-            z = jnp.sqrt(mix.v[k]) * jax.random.normal(noise, (M + K,))
-            b, rest = mix.lam[k] * basis[k] + z[:M], z[M:]
+            k = draw_cluster(which, n)
+            z = jnp.sqrt(n.v[k]) * jax.random.normal(noise, (M + K,))
+            b, rest = n.lam[k] * basis[k] + z[:M], z[M:]
             return k, b, rest, r @ b + _cholesky(Q - r @ r.T) @ rest
 
         def learn(mu: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
             r, Q = state
             gaussian, remainder = jax.random.split(jax.random.fold_in(training, mu))
             k, b, rest, h = projections(gaussian, r, Q)
-            length = b @ b + rest @ rest + mix.v[k] * jax.random.chisquare(remainder, size - M - K)
-            G = rule.rate_at(mu / size) / size * table[:, k]
-            if not rule.all_move:
+            length = b @ b + rest @ rest + n.v[k] * jax.random.chisquare(remainder, size - M - K)
+            G = rate_at(n.rate, mu / size) / size * n.g[:, k]
+            if not all_move:
                 G = G * (jnp.arange(K) == jnp.argmax(2 * h - jnp.diagonal(Q)))
             pull = G[:, None] * (h - Q)  # G_S (h_T - Q_ST)
             push = G[:, None] * G * (length - h[:, None] - h + Q)
@@ -115,7 +117,7 @@ class Chain(Simulator):
 
         def is_wrong(key: Key, r: Array, Q: Array) -> Array:
             k, _, _, h = projections(key, r, Q)
-            return labels[jnp.argmax(2 * h - jnp.diagonal(Q))] != jnp.asarray(mix.labels)[k]
+            return n.wrong[jnp.argmax(2 * h - jnp.diagonal(Q)), k]
 
         def segment(state: Any, bounds: tuple[Array, Array]) -> tuple[Any, dict[str, Array]]:
             r, Q = jax.lax.fori_loop(*bounds, learn, state)
@@ -123,15 +125,15 @@ class Chain(Simulator):
             wrong = jax.vmap(lambda key: is_wrong(key, r, Q))(fresh)
             return (r, Q), {"R": r @ basis.T, "Q": Q, "error": jnp.mean(wrong)}
 
-        r, rest = _split(start, mix, K)
+        r, rest = _split(begin, n.gram)
         before = jnp.concatenate([jnp.zeros(1, steps.dtype), steps[:-1]])
         return jax.lax.scan(segment, (r, r @ r.T + rest @ rest.T), (before, steps))[1]
 
 
-def _split(start: Start, mix: Mixture, K: int) -> tuple[Array, Array]:
-    """Prototypes with the start's overlaps: components along the centres' axes `[K, M]` and along K further axes."""
-    R, Q = start.overlaps(K, len(mix.labels))
-    r = R @ jnp.linalg.pinv(frame(mix.gram))
+def _split(begin: tuple[Array, Array], gram: Array) -> tuple[Array, Array]:
+    """Prototypes with given overlaps: components along the centres' axes `[K, M]` and along K further axes."""
+    R, Q = begin
+    r = R @ jnp.linalg.pinv(frame(gram))
     return r, frame(Q - r @ r.T)
 
 
@@ -148,10 +150,10 @@ def _cholesky(A: Array) -> Array:
 
 
 def _one_run(
-    key: Key, declared: tuple[Law, Rule, Start, Array], *, simulator: Simulator, size: int, tests: int
-) -> dict[str, Array]:
-    law, rule, start, steps = declared
-    return simulator.run(key, law, rule, start, jnp.asarray(steps, int), size, tests)
+    key: Key, declared: tuple[Numbers, Any, Array], *, simulator: Simulator, size: int, tests: int, all_move: bool
+) -> Record:
+    n, begin, steps = declared
+    return simulator.run(key, n, begin, steps.astype(int), size=size, tests=tests, all_move=all_move)
 
 
 @double
@@ -210,9 +212,11 @@ def measure(
         raise InputError(f"The simulation of LVQ2.1 must have two prototypes, but {K} were given.")
     plan = controls.expand(law, rule, sweep)
     steps = np.rint(times * size)
-    declared = [(one_law, one_rule, start, steps) for one_law, one_rule in zip(plan.laws, plan.rules, strict=True)]
+    begin = start.overlaps(K, M)
+    declared = [(numbers(*pair), begin, steps) for pair in zip(plan.laws, plan.rules, strict=True)]
+    run = functools.partial(_one_run, simulator=simulator, size=size, tests=tests, all_move=rule.all_move)
     done = ensemble(
-        functools.partial(_one_run, simulator=simulator, size=size, tests=tests), key, declared,
+        run, key, jax.tree.map(np.asarray, declared),
         runs=runs, batch=batch, executor=executor, folder=folder, label="training",
     )  # fmt: skip
     result = results.assemble_runs(

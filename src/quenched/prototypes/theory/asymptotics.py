@@ -15,21 +15,23 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from scipy.optimize import brentq
+from scipy.special import ndtr
 
 from quenched.core import controls, flow, results
-from quenched.core.gaussian import cdf, pdf
-from quenched.core.types import Array, InputError, Outcome, double, outcome_names
+from quenched.core.types import Array, InputError, Outcome, double
 from quenched.prototypes.model import (
     LVQ1,
     ORDER_PARAMETERS,
     VQ,
     Law,
     NearOrigin,
+    Numbers,
     Rule,
     Schedule,
     Start,
     TwoClusters,
     coordinates,
+    numbers,
 )
 from quenched.prototypes.theory import dynamics
 
@@ -50,21 +52,18 @@ def _unpack(y: tuple[Array, Array]) -> tuple[Array, Array]:
     return R, Q + Q.T - jnp.diag(jnp.diagonal(Q))
 
 
-def _finite_rate(t: Array, y: Any, args: tuple[Law, Rule]) -> Any:
-    law, rule = args
-    return _pack(*dynamics.field(law, rule, rule.rate, *_unpack(y)))
+def _finite_rate(t: Array, y: Any, n: Numbers) -> Any:
+    return _pack(*dynamics.drift(n, n.rate, *_unpack(y), all_move=False))
 
 
-def _small_rate(t: Array, y: Any, args: tuple[Law, Rule]) -> Any:
-    law, rule = args
-    return _pack(*dynamics.field(law, rule, 1.0, *_unpack(y), noise=False))
+def _small_rate(t: Array, y: Any, n: Numbers) -> Any:
+    return _pack(*dynamics.drift(n, 1.0, *_unpack(y), all_move=False, noise=False))
 
 
-_settle_finite = jax.jit(lambda law, rule, y: flow.settle(_finite_rate, y, (law, rule)))
-_settle_small = jax.jit(lambda law, rule, y: flow.settle(_small_rate, y, (law, rule), horizon=2e4))
-_rest_finite = jax.jit(lambda law, rule, y: flow.rest_near(_finite_rate, y, (law, rule)))
-_rest_small = jax.jit(lambda law, rule, y: flow.rest_near(_small_rate, y, (law, rule)))
-_error = jax.jit(dynamics.error)
+_settle_finite = jax.jit(lambda n, y: flow.settle(_finite_rate, y, n))
+_settle_small = jax.jit(lambda n, y: flow.settle(_small_rate, y, n, horizon=2e4))
+_rest_small = jax.jit(lambda n, y: flow.rest_near(_small_rate, y, n))
+_error = jax.jit(dynamics.error_of)
 
 
 @double
@@ -124,7 +123,7 @@ STATES = ("axis", "other", "unspecialised")
 def _resting(law: Law, rule: Rule, rest: flow.Rest) -> Resting:
     R, Q = _unpack(rest.state)
     rate = np.asarray(rest.eigenvalues.real[0])
-    return Resting(np.asarray(R), np.asarray(Q), np.asarray(_error(law, rule, R, Q)), rate, np.asarray(rest.outcome))
+    return Resting(np.asarray(R), np.asarray(Q), np.asarray(_error(numbers(law, rule), R, Q)), rate, np.asarray(rest.outcome))
 
 
 def _absent(law: Law, rule: Rule) -> Resting:
@@ -139,7 +138,7 @@ def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> Resting:
     if rule.all_move:
         return _lvq21(law, rule)
     begin = _pack(*start.overlaps(len(rule.prototypes(law)), len(law.mixture().labels)))
-    return _resting(law, rule, (_settle_small if small_rate else _settle_finite)(law, rule, begin))
+    return _resting(law, rule, (_settle_small if small_rate else _settle_finite)(numbers(law, rule), begin))
 
 
 def _lvq21(law: Law, rule: Rule) -> Resting:
@@ -178,7 +177,7 @@ def _all_small_rate(law: TwoClusters, rule: Rule) -> list[Resting]:
 def _rest_at(law: Law, rule: Rule, R: np.ndarray, Q: np.ndarray | None = None) -> Resting:
     """The small-rate rest state at given overlaps; without Q, prototypes in the plane of the centres."""
     R = jnp.asarray(R)
-    return _resting(law, rule, _rest_small(law, rule, _pack(R, R @ R.T if Q is None else jnp.asarray(Q))))
+    return _resting(law, rule, _rest_small(numbers(law, rule), _pack(R, R @ R.T if Q is None else jnp.asarray(Q))))
 
 
 def _unspecialised_lvq1(law: TwoClusters) -> tuple[np.ndarray, np.ndarray]:
@@ -188,49 +187,51 @@ def _unspecialised_lvq1(law: TwoClusters) -> tuple[np.ndarray, np.ndarray]:
     return R, R @ R.T + 2 * law.variances[0] / np.pi * np.array([[1.0, -1.0], [-1.0, 1.0]])
 
 
-def _positions(law: TwoClusters, rule: Rule, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _pdf(x: np.ndarray) -> np.ndarray:
+    return np.exp(-np.square(x) / 2) / np.sqrt(2 * np.pi)
+
+
+def _positions(n: Numbers, lam: float, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""$x_\pm(\theta)$: where the drift of each prototype vanishes when the boundary is at $\theta$, shape `[2, ...]`.
 
-    $$x_S = \frac{\sum_k p_k g_{Sk} [m_k \Phi(t) + S\sqrt{v_k}\,\varphi(t)]}{\sum_k p_k g_{Sk} \Phi(t)},\quad t = S(m_k - \theta)/\sqrt{v_k}$$
+    $$x_S = \frac{\sum_k p_k g_{Sk} [m_k \Phi(t) + S\sqrt{v_k}\,\varphi(t)]}{\sum_k p_k g_{Sk} \Phi(t)},\quad
+    t = S(m_k - \theta)/\sqrt{v_k}$$
 
     on the axis $(B_+ - B_-)/\sqrt2$ from the mid-point, $m_\pm = \pm\lambda/\sqrt2$. Also the denominators.
     """
-    mix = law.mixture()
-    p, sd, g = np.asarray(mix.p), np.sqrt(np.asarray(mix.v)), np.asarray(rule.table(law))
-    m = np.array([1.0, -1.0]) * float(law.separation) / np.sqrt(2)
+    sd = np.sqrt(n.v)
+    m = np.array([1.0, -1.0]) * lam / np.sqrt(2)
     S = np.array([1.0, -1.0]).reshape(2, *[1] * (np.ndim(theta) + 1))
-    gap = (m - np.asarray(theta)[..., None]) / sd
-    t = S * gap
-    weight = p * g.reshape(2, *[1] * np.ndim(theta), 2)
-    bottom = np.sum(weight * np.asarray(cdf(t)), axis=-1)
-    top = np.sum(weight * (m * np.asarray(cdf(t)) + S * sd * np.asarray(pdf(t))), axis=-1)
+    t = S * (m - np.asarray(theta)[..., None]) / sd
+    weight = n.p * np.reshape(n.g, (2, *[1] * np.ndim(theta), 2))
+    bottom = np.sum(weight * ndtr(t), axis=-1)
+    top = np.sum(weight * (m * ndtr(t) + S * sd * _pdf(t)), axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):  # a pole: not a solution, and recognised as such
         return top / bottom, bottom
 
 
 @double
 def axis_states(law: TwoClusters, rule: Rule) -> list[np.ndarray]:
-    r"""All rest states on the line through the centres as $\eta \to 0$, as overlaps `R` `[2, 2]`; the wholly attractive first.
+    r"""All rest states on the line through the centres as $\eta \to 0$, as overlaps `R` `[2, 2]`; attractive ones first.
 
     The boundary solves $\theta = (x_+(\theta) + x_-(\theta))/2$; sign changes at poles of $x_\pm$ are not solutions.
     """
-    scale = float(np.sqrt(max(law.variances)))
+    n, lam = jax.tree.map(np.asarray, numbers(law, rule)), float(law.separation)
 
     def mismatch(theta: Any) -> np.ndarray:
-        x, _ = _positions(law, rule, np.asarray(theta, float))
-        return np.asarray(theta) - x.mean(axis=0)
+        return np.asarray(theta) - _positions(n, lam, np.asarray(theta, float))[0].mean(axis=0)
 
-    grid = SCAN * scale
+    grid = SCAN * np.sqrt(n.v.max())
     values = mismatch(grid)
     roots = []
     for i in np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0):
         theta = float(brentq(lambda t: float(mismatch(t)), grid[i], grid[i + 1], xtol=1e-15, rtol=1e-14))
-        x, bottom = _positions(law, rule, np.asarray(theta))
-        if abs(float(mismatch(theta))) < 1e-8 and x[0] > x[1]:
+        x, bottom = _positions(n, lam, np.asarray(theta))
+        if abs(float(mismatch(theta))) < 1e-8 * max(1.0, abs(theta)) and x[0] > x[1]:
             roots.append((bool(np.all(bottom > 0)), x))
     roots.sort(key=lambda root: not root[0])
-    half, side = float(law.separation) / 2, np.array([1.0, -1.0]) / np.sqrt(2)
-    return [half + x[:, None] * side for _, x in roots]
+    side = np.array([1.0, -1.0]) / np.sqrt(2)
+    return [lam / 2 + x[:, None] * side for _, x in roots]
 
 
 def unspecialised_overlaps(law: TwoClusters, rate: float) -> tuple[np.ndarray, np.ndarray]:
@@ -262,17 +263,14 @@ def escape_rate(law: TwoClusters, rule: Rule) -> float:
         raise InputError("The escape rate must be asked for `TwoClusters` and `VQ` with a constant rate, "
                          f"but {type(law).__name__} and {type(rule).__name__} were given.")  # fmt: skip
     R, Q = unspecialised_overlaps(law, float(rule.rate))
-    begin = _pack(jnp.asarray(R), jnp.asarray(Q))
+    n, sign = numbers(law, rule), np.array([1.0, -1.0])
 
     def odd(y: Array) -> Array:
         """Move the prototypes apart by y = (difference of R, difference of norms), return the drift of the same."""
-        sign = np.array([1.0, -1.0])
-        dR, dQ = dynamics.field(law, rule, rule.rate, R + sign[:, None] * y[:2] / 2, Q + jnp.diag(sign * y[2] / 2))
+        apart = R + sign[:, None] * y[:2] / 2, Q + jnp.diag(sign * y[2] / 2)
+        dR, dQ = dynamics.drift(n, n.rate, *apart, all_move=False)
         return jnp.append(dR[0] - dR[1], dQ[0, 0] - dQ[1, 1])
 
-    rest = _rest_finite(law, rule, begin)
-    if int(rest.outcome) != Outcome.converged:
-        raise ArithmeticError(f"The unspecialised state was not found: {outcome_names(np.asarray(rest.outcome))}.")
     return float(np.max(np.linalg.eigvals(np.asarray(jax.jacfwd(odd)(jnp.zeros(3)))).real))
 
 
@@ -294,5 +292,5 @@ def optimum(law: TwoClusters) -> float:
     roots = np.roots([square, linear, constant]) if square else np.array([-constant / linear] if linear else [])
     theta = np.append(np.real(roots[np.abs(np.imag(roots)) < 1e-12]), [-np.inf, np.inf])
     sd = np.sqrt(v)
-    errors = p[0] * np.asarray(cdf((theta - m[0]) / sd[0])) + p[1] * np.asarray(cdf((m[1] - theta) / sd[1]))
+    errors = p[0] * ndtr((theta - m[0]) / sd[0]) + p[1] * ndtr((m[1] - theta) / sd[1])
     return float(np.min(errors))

@@ -10,6 +10,7 @@ with $\langle\Theta_S\Theta_T\rangle = \delta_{ST}\langle\Theta_S\rangle$ when t
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -19,7 +20,17 @@ import xarray as xr
 
 from quenched.core import checks, controls, flow, results
 from quenched.core.types import Array, InputError, Real, double, require_double
-from quenched.prototypes.model import ORDER_PARAMETERS, Law, NearOrigin, Rule, Start, coordinates
+from quenched.prototypes.model import (
+    ORDER_PARAMETERS,
+    Law,
+    NearOrigin,
+    Numbers,
+    Rule,
+    Start,
+    coordinates,
+    numbers,
+    rate_at,
+)
 from quenched.prototypes.theory import winners
 
 
@@ -32,48 +43,57 @@ class State(NamedTuple):
     outcome: Array  # [...] `Outcome` codes
 
 
-def _averages(law: Law, rule: Rule, R: Array, Q: Array) -> tuple[winners.Averages, Array]:
+def _averages(n: Numbers, R: Array, Q: Array, all_move: bool) -> tuple[winners.Averages, Array]:
     """Averages over one example, and the pair probability <Theta_S Theta_T>_k [K, K, M]."""
-    mix, K = law.mixture(), Q.shape[0]
-    if rule.all_move:
-        h, b = winners.means(mix, R)
-        shape = (K, mix.p.shape[0])
-        every = winners.Averages(jnp.ones(shape), jnp.broadcast_to(h, (K, *h.shape)), jnp.broadcast_to(b, (K, *b.shape)))
-        return every, jnp.ones((K, *shape))
-    average = winners.averages(mix, R, Q)
+    K, M = n.g.shape
+    if all_move:
+        h, b = winners.means(n, R)
+        every = winners.Averages(jnp.ones((K, M)), jnp.tile(h, (K, 1, 1)), jnp.tile(b, (K, 1, 1)))
+        return every, jnp.ones((K, K, M))
+    average = winners.averages(n, R, Q)
     return average, jnp.eye(K)[:, :, None] * average.win[:, None, :]
 
 
-def field(law: Law, rule: Rule, rate: Real, R: Array, Q: Array, *, noise: bool = True) -> tuple[Array, Array]:
+def drift(n: Numbers, rate: Real, R: Array, Q: Array, *, all_move: bool, noise: bool = True) -> tuple[Array, Array]:
     r"""$(\dot R, \dot Q)$ at given overlaps.
 
     Args:
-        law: the world.
-        rule: the student.
+        n: law and rule in numbers.
         rate: $\eta$ now.
         R: overlaps with the centres.
         Q: overlaps among prototypes.
+        all_move: whether all prototypes move, rather than the winner.
         noise: whether to keep the $\eta^2$ term; without it, and with rate 1, this is the small-rate flow in time $\eta\alpha$.
     """
-    mix, g = law.mixture(), rule.table(law)
-    (win, h, b), pair = _averages(law, rule, R, Q)
-    pg = mix.p * g  # [K, M]
+    (win, h, b), pair = _averages(n, R, Q, all_move)
+    pg = n.p * n.g  # [K, M]
     dR = rate * (jnp.einsum("sk,smk->sm", pg, b) - jnp.sum(pg * win, axis=1)[:, None] * R)
     half = jnp.einsum("sk,stk->st", pg, h) - jnp.sum(pg * win, axis=1)[:, None] * Q
     dQ = rate * (half + half.T)
     if noise:
-        dQ = dQ + jnp.square(rate) * jnp.einsum("k,sk,tk,stk->st", mix.p * mix.v, g, g, pair)
+        dQ = dQ + jnp.square(rate) * jnp.einsum("k,sk,tk,stk->st", n.p * n.v, n.g, n.g, pair)
     return dR, dQ
+
+
+def field(law: Law, rule: Rule, R: Array, Q: Array, alpha: Real = 0.0) -> tuple[Array, Array]:
+    r"""$(\dot R, \dot Q)$ of a law and a rule at given overlaps (and time, if the rate depends on it)."""
+    n = numbers(law, rule)
+    return drift(n, rate_at(n.rate, alpha), R, Q, all_move=rule.all_move)
 
 
 def error(law: Law, rule: Rule, R: Array, Q: Array) -> Array:
     r"""The probability that a new example is won by a prototype of another class, at any $N$.
 
-    $$\epsilon_g = \sum_k p_k \sum_{S:\, \text{label}(S) \ne \text{label}(k)} \langle\Theta_S\rangle_k$$ [biehl2006, eq. (30); eq. (8) with erratum P1]
+    $$\epsilon_g = \sum_k p_k \sum_{S:\, \text{label}(S) \ne \text{label}(k)} \langle\Theta_S\rangle_k$$
+
+    [biehl2006, eq. (30); eq. (8) with erratum P1]
     """
-    mix = law.mixture()
-    wrong = np.asarray(rule.prototypes(law))[:, None] != np.asarray(mix.labels)[None, :]
-    return jnp.sum(mix.p * wrong * winners.averages(mix, R, Q).win)
+    return error_of(numbers(law, rule), R, Q)
+
+
+def error_of(n: Numbers, R: Array, Q: Array) -> Array:
+    """The error, from law and rule in numbers."""
+    return jnp.sum(n.p * n.wrong * winners.averages(n, R, Q).win)
 
 
 def state(
@@ -110,26 +130,45 @@ def state(
         ...     slope = jax.grad(lambda rule: prototypes.theory.state(law, rule, 10.0).error)(rule).rate
     """
     require_double("prototypes.theory.state")
-    K, M = len(rule.prototypes(law)), len(law.mixture().labels)
-    if rule.all_move and K != 2:
-        raise InputError(f"The theory of LVQ2.1 must have two prototypes, but {K} were given.")
+    K, M = _check(law, rule)
     times = jnp.asarray(alpha, float)
     begin = (start or NearOrigin()).overlaps(K, M)
-
-    def moving(t: Array, y: tuple[Array, Array], args: tuple[Law, Rule]) -> tuple[Array, Array]:
-        law, rule = args
-        return field(law, rule, rule.rate_at(t), *y)
-
-    fine = winners.is_exact(K)
-    rtol, atol = rtol or (flow.RTOL if fine else 1e-4), atol or (flow.ATOL if fine else 1e-5)
-    path = flow.integrate(moving, begin, jnp.atleast_1d(times), (law, rule), rtol=rtol, atol=atol)
-    R, Q = path.states
-    eps = jax.vmap(lambda R, Q: error(law, rule, R, Q))(R, Q)
-    every = State(R, Q, eps, path.outcome)
+    every = _state(numbers(law, rule), jnp.atleast_1d(times), begin, all_move=rule.all_move, rtol=rtol, atol=atol)
     return every if times.ndim else State(*(x[0] for x in every))
 
 
-_states = jax.jit(jax.vmap(state, in_axes=(0, 0, None, None)))
+def _check(law: Law, rule: Rule) -> tuple[int, int]:
+    """The numbers of prototypes and clusters, if there is a theory for them."""
+    K, M = len(rule.prototypes(law)), len(law.mixture().labels)
+    if K < 2 or (rule.all_move and K != 2):
+        raise InputError(f"The theory must have two prototypes or more (two for LVQ2.1), but {K} were given.")
+    return K, M
+
+
+def _state(
+    n: Numbers,
+    times: Array,
+    begin: tuple[Array, Array],
+    *,
+    all_move: bool,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> State:
+    """The states at increasing times."""
+
+    def moving(t: Array, y: tuple[Array, Array], n: Numbers) -> tuple[Array, Array]:
+        return drift(n, rate_at(n.rate, t), *y, all_move=all_move)
+
+    fine = winners.is_exact(n.g.shape[0])
+    rtol, atol = rtol or (flow.RTOL if fine else 1e-4), atol or (flow.ATOL if fine else 1e-5)
+    path = flow.integrate(moving, begin, times, n, rtol=rtol, atol=atol)
+    R, Q = path.states
+    return State(R, Q, jax.vmap(error_of, in_axes=(None, 0, 0))(n, R, Q), path.outcome)
+
+
+@functools.partial(jax.jit, static_argnames="all_move")
+def _states(many: Numbers, times: Array, begin: tuple[Array, Array], all_move: bool) -> State:
+    return jax.vmap(lambda n: _state(n, times, begin, all_move=all_move))(many)
 
 
 @double
@@ -154,9 +193,12 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
     """
     times = checks.increasing("alpha", alpha)
     plan = controls.expand(law, rule, sweep)
-    found = _states(controls.stack(plan.laws), controls.stack(plan.rules), times, start or NearOrigin())
+    start = start or NearOrigin()
+    _check(law, rule)
+    many = controls.stack([numbers(*pair) for pair in zip(plan.laws, plan.rules, strict=True)])
+    found = _states(many, times, start.overlaps(*many.g.shape[1:]), rule.all_move)
     result = results.assemble(
         found._asdict(), plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
-        science="prototypes", source="theory", start=results.describe(start or NearOrigin()),
+        science="prototypes", source="theory", start=results.describe(start),
     )  # fmt: skip
     return result.isel(alpha=0) if np.ndim(alpha) == 0 else result

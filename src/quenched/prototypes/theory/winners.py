@@ -24,7 +24,7 @@ from scipy.stats import qmc
 
 from quenched.core.gaussian import cdf, orthant, pdf
 from quenched.core.types import Array
-from quenched.prototypes.model import Mixture
+from quenched.prototypes.model import Mixture, Numbers
 
 LINES = 1024
 """Parallel lines of `lines` along each of K directions; at K = 5 the averages are then good to about 0.001."""
@@ -38,7 +38,7 @@ class Averages(NamedTuple):
     b: Array  # [K, M, M]
 
 
-def averages(mix: Mixture, R: Array, Q: Array) -> Averages:
+def averages(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     """The averages by the best way for this number of prototypes."""
     K = Q.shape[0]
     return two(mix, R, Q) if K == 2 else orthants(mix, R, Q) if is_exact(K) else lines(mix, R, Q)
@@ -49,12 +49,12 @@ def is_exact(prototypes: int) -> bool:
     return prototypes <= 5
 
 
-def means(mix: Mixture, R: Array) -> tuple[Array, Array]:
+def means(mix: Mixture | Numbers, R: Array) -> tuple[Array, Array]:
     """Mean projections `<h_T>_k` [K, M] and `<b_m>_k` [M, M], without competition."""
     return mix.lam * R, mix.lam * mix.gram
 
 
-def two(mix: Mixture, R: Array, Q: Array) -> Averages:
+def two(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     r"""Two prototypes, in closed form. [biehl2006, eqs. (24)-(27), errata P3, P4, P9, P10]
 
     $$u_{lk} = \frac{2\lambda_k (R_{lk} - R_{-l,k}) - (Q_{ll} - Q_{-l,-l})}{2\sqrt{v_k D}},\quad
@@ -73,7 +73,7 @@ def two(mix: Mixture, R: Array, Q: Array) -> Averages:
     return Averages(win, h, b)
 
 
-def orthants(mix: Mixture, R: Array, Q: Array) -> Averages:
+def orthants(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     r"""Any few prototypes, by multivariate normal probabilities.
 
     With $y_T = 2(h_S - h_T) - (Q_{SS} - Q_{TT})$, $S$ wins if all $y_T > 0$, and
@@ -125,7 +125,7 @@ def _lines(dimension: int) -> tuple[np.ndarray, np.ndarray]:
     return points @ rotation, axes @ rotation
 
 
-def lines(mix: Mixture, R: Array, Q: Array) -> Averages:
+def lines(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     r"""Any number of prototypes: an average over a fixed set of normals, exact along one line through each.
 
     $h = \langle h\rangle + \sqrt{v}\, L (z_\perp + r n)$ with $Q = LL^T$ and $r \sim \mathcal N(0, 1)$: along $r$ every score is a

@@ -1,0 +1,179 @@
+"""What to draw of datasets: panels of series, their colours' groups, and what became of each point."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import xarray as xr
+
+from quenched.core.figures import Kind, Panel, Series
+from quenched.core.types import InputError
+
+CONTROLS = {
+    "alpha": r"examples per dimension, $\alpha$",
+    "examples": "number of examples",
+    "prior": "prior of class +1, $p_+$",
+    "separation": r"separation, $\lambda$",
+    "rate": r"learning rate, $\eta$",
+}
+VARIABLES = {
+    "error": r"generalisation error, $\epsilon_g$",
+    "R": "overlap with the centres, $R$",
+    "Q": "overlap among prototypes, $Q$",
+    "rate": "growth rate of a deviation",
+    "free_energy": "free energy, $f$",
+}
+"""Names of axes in words. An array's own `long_name` goes first."""
+
+_NOT_DRAWN = ("runs", "failed", "outcome")
+ABSENT = "absent"
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """A series, the group whose colour it has, and what became of each point (empty: nothing to say)."""
+
+    series: Series
+    group: str
+    outcome: np.ndarray
+
+
+def as_item(series: Series) -> Item:
+    """A given series; points without a value are said to have none."""
+    lost = ~np.isfinite(np.asarray(series.y, float))
+    return Item(series, series.label, np.where(lost, "no value", ""))
+
+
+def abscissa(datasets: list[xr.Dataset]) -> str:
+    """The control that goes on the abscissa."""
+    first = datasets[0]
+    candidates = ["alpha", "examples", *str(first.attrs.get("sweep", "")).split()]
+    for name in candidates:
+        if all(name in data.dims for data in datasets):
+            return name
+    raise InputError("Argument `results` must share a control that takes several values, but they have none: "
+                     "give one as a sequence, such as `alpha=[1, 5, 10]`.")  # fmt: skip
+
+
+def variables(datasets: list[xr.Dataset], axis: str) -> list[str]:
+    """Every variable that is worth a panel."""
+    names = dict.fromkeys(str(name) for data in datasets for name in data.data_vars)
+    ends = ("_stderr", "_run")
+    return [
+        name
+        for name in names
+        if name not in _NOT_DRAWN and not name.endswith(ends)
+        if all(axis in data[name].dims and data[name].dtype.kind in "fi" for data in datasets if name in data)
+    ]
+
+
+def panel(datasets: list[xr.Dataset], name: str, axis: str) -> tuple[Panel, list[Item]]:
+    """All series of one variable."""
+    holders = [data for data in datasets if name in data and axis in data[name].dims]
+    if not holders:
+        raise InputError(f"Argument `variables` must name what the results have over {axis}, but {name!r} is not "
+                         f"among {variables(datasets, axis)}.")  # fmt: skip
+    titles = _distinctions(holders)
+    items = [item for data, title in zip(holders, titles, strict=True) for item in _items(data, name, axis, title)]
+    first = holders[0]
+    panel = Panel(_words(first, axis), _words(first, name), tuple(item.series for item in items))
+    return panel, items
+
+
+def _items(data: xr.Dataset, name: str, axis: str, title: tuple[str, str]) -> list[Item]:
+    """The series of one variable of one dataset: one for each component and each value of the other controls."""
+    variable = data[name]
+    others = [str(d) for d in variable.dims if d != axis]
+    controls = [d for d in others if d in str(data.attrs.get("sweep", "")).split() or variable[d].dtype.kind == "f"]
+    simulated = data.attrs.get("source") == "simulation" or f"{name}_stderr" in data
+    items = []
+    for index in np.ndindex(*(variable.sizes[d] for d in others)):
+        place = dict(zip(others, index, strict=True))
+        if any(f"{d}2" in place and place[d] > place[f"{d}2"] for d in place):
+            continue  # the other half of a symmetric matrix
+        component = _component(name, variable, {d: i for d, i in place.items() if d not in controls})
+        values = [f"{d} = {_short(variable, d, place[d])}" for d in controls]
+        group = ", ".join(filter(None, [component, *values, title[0]])) or name
+        cut = data.isel(place, missing_dims="ignore")
+        here = {str(k): v for k, v in cut.data_vars.items() if v.dims in ((axis,), ())}
+        bars = here[f"{name}_stderr"].values if f"{name}_stderr" in here else None
+        y, outcome = _outcomes(here, here[name].values.astype(float), bars)
+        label, kind = ", ".join(filter(None, [group, title[1]])), Kind.simulation if simulated else Kind.theory
+        items.append(Item(Series(label, kind, data[axis].values, y, bars, _unstable(here)), group, outcome))
+    return items
+
+
+def _unstable(here: dict[str, xr.DataArray]) -> np.ndarray | None:
+    """Where a theory says that its state is unstable: a growth rate above zero."""
+    rate = here.get("growth", here.get("rate"))
+    return None if rate is None or not rate.dims else rate.values > 0
+
+
+def _outcomes(here: dict[str, xr.DataArray], y: np.ndarray, bars: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The ordinates that may be drawn, and a word for each point that needs one."""
+    words = np.full(y.shape, "", dtype=object)
+    if "outcome" in here:
+        words = np.broadcast_to(here["outcome"].values.astype(str), y.shape).astype(object)
+    if bars is not None:
+        words = np.where(np.isfinite(bars), words, "one run, no error bar")
+    if "failed" in here:
+        failed, good = (np.broadcast_to(here[k].values, y.shape) for k in ("failed", "runs"))
+        words = np.where(failed > 0, "some runs failed", words)
+        words = np.where(good == 0, "all runs failed", words)
+        y = np.where(good == 0, np.nan, y)  # the mean over no runs is not a number
+    settled = np.isin(words.astype(str), ("", "converged"))
+    return y, np.where(settled & ~np.isfinite(y), "no value", np.where(settled, "", words)).astype(str)
+
+
+def _distinctions(datasets: list[xr.Dataset]) -> list[tuple[str, str]]:
+    """What tells datasets apart: law, rule and start (a colour each), and size (a marker each)."""
+    facts = _facts(datasets)
+    words = [""] * len(datasets)
+    for name in dict.fromkeys(name for fact in facts for name in fact):
+        alike = list(words)
+        for i, fact in enumerate(facts):
+            rivals = {other.get(name) for other, word in zip(facts, alike, strict=True) if word == alike[i]}
+            if len(rivals) > 1 and name in fact:  # said only where it is needed
+                words[i] = ", ".join(filter(None, [words[i], fact[name]]))
+    sizes = [data.attrs.get("size") for data in datasets]
+    several = len(set(sizes) - {None}) > 1
+    return [(w, f"N = {size}" if several and size is not None else "") for w, size in zip(words, sizes, strict=True)]
+
+
+def _facts(datasets: list[xr.Dataset]) -> list[dict[str, str]]:
+    """Rule, law and start of each dataset as words; controls that are swept are no part of them."""
+    starts = list(dict.fromkeys(data.attrs.get("start", "") for data in datasets))
+    found = []
+    for data in datasets:
+        facts = {}
+        for owner in ("rule", "law"):
+            declared = json.loads(data.attrs.get(owner, "{}"))
+            facts[owner] = str(declared.pop("name", ""))
+            facts |= {f"{owner} {k}": f"{k} = {v}" for k, v in declared.items() if k not in data.dims}
+        facts["start"] = f"start {starts.index(data.attrs.get('start', '')) + 1}"
+        found.append(facts)
+    return found
+
+
+def _component(name: str, variable: xr.DataArray, place: dict[str, int]) -> str:
+    """A component in mathematics, such as $R_{+-}$, and what is not a number in words."""
+    values = [_short(variable, d, i) for d, i in place.items()]
+    indices = [v for v in values if v.lstrip("-").isdigit()]
+    signs = {"1": "+", "-1": "-"}
+    symbol = "".join(signs[v] for v in indices) if set(indices) <= set(signs) else ",".join(indices)
+    words = [v for v in values if v not in indices]
+    return ", ".join([f"${name}_{{{symbol}}}$", *words] if indices else words)
+
+
+def _short(variable: xr.DataArray, dim: str, index: int) -> str:
+    """A coordinate as short text."""
+    value = variable[dim].values[index] if dim in variable.coords else index
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _words(data: xr.Dataset, name: str) -> str:
+    """The label of an axis."""
+    words = VARIABLES if name in data.data_vars else CONTROLS
+    return str(data[name].attrs.get("long_name", words.get(name, name.replace("_", " "))))

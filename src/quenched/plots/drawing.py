@@ -1,0 +1,276 @@
+"""Drawing panels with matplotlib, without pyplot: nothing global changes and no screen is needed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.container import ErrorbarContainer
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from quenched.core import figures
+from quenched.core.figures import Kind, Panel, Series
+from quenched.core.types import InputError
+from quenched.plots import choice
+from quenched.plots.choice import ABSENT, Item
+
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's colours, told apart by colour-blind readers; without yellow, which is faint on white."""
+
+MARKERS = "osD^vPX"
+GREY = "#767676"
+MOST_LABELS = 14
+"""Entries of a legend before it is thinned."""
+SHORT_LABEL = 26
+"""Letters of the longest entry of a legend that may stand beside the axes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Ink:
+    colour: Any
+    marker: str
+
+
+def plot(
+    *results: xr.Dataset | figures.Figure,
+    ax: Axes | Sequence[Axes] | None = None,
+    variables: Sequence[str] | str | None = None,
+    x: str | None = None,
+) -> Figure:
+    """Draw theories as lines and simulations as points, one pair of axes for each variable.
+
+    Args:
+        *results: datasets from `curve`, `measure` or `asymptote`, in any number; or one figure of a paper.
+        ax: axes to draw on, one for each variable; by default a new figure.
+        variables: what to draw; by default every order parameter.
+        x: the control on the abscissa; by default `alpha` or `examples`, or else the first swept control.
+
+    Returns:
+        The matplotlib figure; `.savefig("x.png")` writes it.
+
+    Raises:
+        InputError: if there is nothing to draw, or not on these axes.
+
+    Example:
+        >>> import quenched, numpy as np
+        >>> from quenched import prototypes
+        >>> curve = prototypes.curve(prototypes.TwoClusters(0.8), prototypes.LVQ1(0.2), alpha=np.linspace(0, 50, 51))
+        >>> picture = quenched.plot(curve, variables="error")
+    """
+    if len(results) == 1 and isinstance(results[0], figures.Figure):
+        return draw(results[0])
+    datasets = [r for r in results if isinstance(r, xr.Dataset)]
+    if not datasets or len(datasets) < len(results):
+        raise InputError("Argument `results` must be datasets, or one figure of a paper, "
+                         f"but {[type(r).__name__ for r in results]} was given.")  # fmt: skip
+    axis = x or choice.abscissa(datasets)
+    names = [variables] if isinstance(variables, str) else list(variables or choice.variables(datasets, axis))
+    panels = [choice.panel(datasets, name, axis) for name in names]
+    if ax is None:
+        return _render("", panels, _new_axes([panel for panel, _ in panels]), own=True)
+    axes = [ax] if isinstance(ax, Axes) else list(ax)
+    if len(axes) != len(panels):
+        raise InputError(f"Argument `ax` must be one axes for each of {', '.join(names)}, but {len(axes)} was given: "
+                         "choose with `variables`.")  # fmt: skip
+    return _render("", panels, axes, own=False)
+
+
+def draw(figure: figures.Figure) -> Figure:
+    """Draw a figure of a paper with all its panels.
+
+    Args:
+        figure: what `papers.*.figure_*()` returns.
+
+    Returns:
+        The matplotlib figure.
+    """
+    panels = [(panel, [choice.as_item(s) for s in panel.series]) for panel in figure.panels]
+    return _render(figure.title, panels, _new_axes(figure.panels), own=True)
+
+
+_Entries = dict[str, tuple[Any, ...]]
+
+
+def _new_axes(panels: Sequence[Panel]) -> list[Axes]:
+    """A new figure with room for the panels, side by side up to three."""
+    columns = 2 if len(panels) in (2, 4) else min(len(panels), 3)
+    rows = -(-len(panels) // columns)
+    width = {1: 7.4, 2: 9.6, 3: 12.0}[columns]
+    figure = Figure(figsize=(width, 4.4 * rows), dpi=160, layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.04)  # pyright: ignore[reportOptionalMemberAccess, reportCallIssue]
+    return [figure.add_subplot(rows, columns, i + 1) for i in range(len(panels))]
+
+
+def _render(title: str, panels: list[tuple[Panel, list[Item]]], axes: list[Axes], *, own: bool) -> Figure:
+    """Paint every panel; on a figure of our own, put the legends where they hide nothing."""
+    figure = axes[0].get_figure(root=True)
+    assert figure is not None
+    inks: dict[str, _Ink] = {}
+    legends: list[_Entries] = []
+    key: _Entries = {}
+    for (panel, items), ax in zip(panels, axes, strict=True):
+        _choose_inks(inks, items)
+        legends.append(_paint(ax, panel, items, inks))
+        key |= _key(items)
+    if not own:
+        for ax, legend in zip(axes, legends, strict=True):
+            _legend(ax, legend | key, "best", columns=1)
+        return figure
+    if title and len(axes) == 1 and not panels[0][0].title:
+        axes[0].set_title(title, fontsize=13, pad=10)
+    elif title:
+        figure.suptitle(title, fontsize=13)
+    _place_legends(figure, axes, legends, key)
+    return figure
+
+
+def _place_legends(figure: Figure, axes: list[Axes], legends: list[_Entries], key: _Entries) -> None:
+    """Beside one panel; below several: together if they share entries, otherwise each below its own."""
+    every = {name: entry for legend in legends for name, entry in legend.items()}
+    shared = sum(map(len, legends)) > len(every)
+    wide = float(figure.get_size_inches()[0])
+    if len(axes) == 1 and max(map(len, every | key), default=0) <= SHORT_LABEL:
+        _legend(figure, every | key, "outside right upper", columns=1)
+    elif len(axes) == 1 or shared:
+        _legend(figure, every | key, "outside lower center", columns=_columns(every | key, wide))
+    else:
+        _legend(figure, key, "outside lower center", columns=_columns(key, wide))
+        for ax, legend in zip(axes, legends, strict=True):
+            columns = _columns(legend, wide / len({ax.get_position().x0 for ax in axes}))
+            _legend(ax, legend if len(legend) > 1 else {}, "upper center", columns=columns, bbox_to_anchor=(0.5, -0.15))
+
+
+def _columns(entries: _Entries, inches: float) -> int:
+    """How many columns of a legend fit."""
+    longest = max((len(name.replace("$", "").replace("_{", "")) for name in entries), default=0)
+    return max(1, min(len(entries), int(inches * 11 / (longest + 7))))
+
+
+def _choose_inks(inks: dict[str, _Ink], items: Iterable[Item]) -> None:
+    """Give every new group a colour that no other group of its panel has."""
+    groups = list(dict.fromkeys(i.group for i in items if i.series.kind not in (Kind.reference, Kind.mark)))
+    taken = {inks[g].colour for g in groups if g in inks}
+    fresh = [g for g in groups if g not in inks]
+    free = [colour for colour in PALETTE if colour not in taken]
+    if len(fresh) > len(free):  # too many for distinct colours: a scale, in the order they come
+        free = [tuple(c) for c in colormaps["viridis"](np.linspace(0, 0.92, len(fresh)))]
+    for i, (group, colour) in enumerate(zip(fresh, free, strict=False)):
+        inks[group] = _Ink(colour, MARKERS[(i + len(taken)) % len(MARKERS)])
+
+
+def _paint(ax: Axes, panel: Panel, items: list[Item], inks: dict[str, _Ink]) -> _Entries:
+    """Draw one panel and give the entries of its legend."""
+    entries: _Entries = {}
+    later: _Entries = {}
+    labels = list(dict.fromkeys(item.series.label for item in items))
+    references = [item.series.label for item in items if item.series.kind is Kind.reference]
+    for item in items:
+        series, ink = item.series, inks.get(item.group, _Ink(GREY, "o"))
+        if item.group != series.label:  # several sizes of one colour: a marker each
+            ink = _Ink(ink.colour, MARKERS[labels.index(series.label) % len(MARKERS)])
+        dashes = ("--", "-.", ":", "-")[references.index(series.label) % 4] if series.label in references else "-"
+        handle = _draw_series(ax, series, ink, dashes)
+        chosen = later if series.kind in (Kind.reference, Kind.mark) else entries
+        chosen[series.label] = (*chosen.get(series.label, ()), handle)
+        _mark_unsettled(ax, item, ink)
+    _dress(ax, panel)
+    return _thinned(entries) | later
+
+
+def _draw_series(ax: Axes, series: Series, ink: _Ink, dashes: str) -> Any:
+    """Draw one series by its kind and return its handle for the legend."""
+    x, y = np.asarray(series.x), np.asarray(series.y, float)
+    if series.kind is Kind.simulation:
+        bars = None if series.yerr is None else np.where(np.isfinite(series.yerr), series.yerr, np.nan)
+        look = {"ms": 5.5, "mfc": "white", "mew": 1.3, "elinewidth": 1.3, "capsize": 2.5}
+        return ax.errorbar(x, y, bars, fmt=ink.marker, color=ink.colour, zorder=3, **look)
+    if series.kind is Kind.cloud:
+        return ax.plot(x, y, ink.marker, color=ink.colour, ms=3.6, alpha=0.55, mew=0, rasterized=True)[0]
+    if series.kind is Kind.mark:
+        return ax.plot(x, y, "P", color="black", ms=11, mec="white", mew=1.2, ls="none", zorder=4)[0]
+    if series.kind is Kind.reference:
+        return ax.plot(x, y, color=GREY, lw=1.2, ls=dashes, zorder=1)[0]
+    shaky = np.zeros(y.shape, bool) if series.unstable is None else np.asarray(series.unstable, bool)
+    touching = shaky | np.append(shaky[1:], False) | np.append(False, shaky[:-1])
+    ax.plot(x, np.where(touching, y, np.nan), color=ink.colour, lw=1.8, ls=(0, (4, 2)), zorder=2)
+    return ax.plot(x, np.where(shaky, np.nan, y), color=ink.colour, lw=1.8, zorder=2)[0]
+
+
+def _mark_unsettled(ax: Axes, item: Item, ink: _Ink) -> None:
+    """Put a cross on each point that did not converge: at its value, or on the lower edge if it has none."""
+    x, y = np.asarray(item.series.x), np.asarray(item.series.y, float)
+    lost = ~np.isin(item.outcome, ("", ABSENT))
+    for chosen, height, transform in (
+        (lost & np.isfinite(y), y, ax.transData),
+        (lost & ~np.isfinite(y), np.full(y.shape, 0.025), ax.get_xaxis_transform()),
+    ):
+        ax.plot(x[chosen], height[chosen], "x", color=ink.colour, ms=7, mew=1.6, transform=transform, zorder=5)
+
+
+def _key(items: list[Item]) -> _Entries:
+    """Legend entries, in grey, that say what lines, points and crosses are."""
+    key: _Entries = {}
+    if {Kind.theory, Kind.simulation} <= {item.series.kind for item in items}:
+        key["theory"] = (Line2D([], [], color=GREY, lw=1.8),)
+        key["simulation ± 1 s.e."] = (Line2D([], [], color=GREY, marker="o", mfc="white", mew=1.3, ms=5.5, ls="none"),)
+    if any(item.series.unstable is not None and np.any(item.series.unstable) for item in items):
+        key["unstable"] = (Line2D([], [], color=GREY, lw=1.8, ls=(0, (4, 2))),)
+    words = dict.fromkeys(str(word) for item in items for word in item.outcome if word)
+    if words.pop(ABSENT, "") is None:
+        key["no line: no such state"] = (Line2D([], [], ls="none"),)
+    if words:
+        key[" or ".join(words)] = (Line2D([], [], color=GREY, marker="x", ms=7, mew=1.6, ls="none"),)
+    return key
+
+
+def _thinned(entries: _Entries) -> _Entries:
+    """A legend that fits on the page, saying how many entries it leaves out."""
+    if len(entries) <= MOST_LABELS:
+        return entries
+    names = list(entries)
+    kept = [names[i] for i in np.unique(np.linspace(0, len(names) - 1, 8).astype(int))]
+    rest = f"and {len(names) - len(kept)} between"
+    return {name: entries[name] for name in kept} | {rest: (Line2D([], [], ls="none"),)}
+
+
+def _legend(where: Axes | Figure, entries: _Entries, loc: str, *, columns: int, **options: Any) -> None:
+    """A legend in which line and points of one quantity are one entry."""
+    if not entries:
+        return
+    handles: list[Any] = [tuple(_plain(one) for one in handles) for handles in entries.values()]
+    look: dict[str, Any] = {"loc": loc, "frameon": False, "fontsize": 10, "handlelength": 2.2, "columnspacing": 1.6}
+    where.legend(handles, list(entries), ncols=columns, **look, **options)
+
+
+def _plain(handle: Any) -> Any:
+    """The points of an error bar: whole bars look crowded in a legend."""
+    return handle.lines[0] if isinstance(handle, ErrorbarContainer) else handle
+
+
+def _dress(ax: Axes, panel: Panel) -> None:
+    """Labels, limits and a light frame."""
+    ax.set_xlabel(panel.x, fontsize=11)
+    ax.set_ylabel(panel.y, fontsize=11)
+    if panel.title:
+        ax.set_title(panel.title, fontsize=11.5)
+    for name, log in (("x", "x" in panel.log), ("y", "y" in panel.log)):
+        if log:
+            ax.set(**{f"{name}scale": "log"})
+    if panel.xlim:
+        ax.set_xlim(*panel.xlim)
+    if panel.ylim:
+        ax.set_ylim(*panel.ylim)
+    if panel.equal:
+        ax.set_aspect("equal", adjustable="box")
+    ax.tick_params(labelsize=10, direction="out")
+    ax.grid(True, color="#e6e6e6", lw=0.7)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
