@@ -138,5 +138,3 @@ def rest_near(
     outcome = jnp.where(gone, Outcome.diverged, found.outcome)
     value = jnp.where(gone, jnp.nan, found.value)
     return Rest(unflatten(value), outcome, found.residual, eigenvalues)
-
-

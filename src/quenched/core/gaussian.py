@@ -120,7 +120,8 @@ def _bivariate(h: Array, k: Array, rho: Array) -> Array:
     s = jnp.sqrt((1 - rho) * (1 + rho))
     origin = (h == 0) & (k == 0)  # there Owen's a depends on the direction of approach: take h = k
     h, k = jnp.where(origin, 1e-150, h), jnp.where(origin, 1e-150, k)
-    beta = jnp.where((h * k > 0) | ((h * k == 0) & (h + k >= 0)), 0.0, 0.5)
+    quadrant = jnp.sign(h) * jnp.sign(k)  # not h * k, which may underflow to 0
+    beta = jnp.where((quadrant > 0) | ((quadrant == 0) & (h + k >= 0)), 0.0, 0.5)
     value = 0.5 * (ndtr(h) + ndtr(k)) - _owen_half(h, k, rho, s) - _owen_half(k, h, rho, s) - beta
     return jnp.clip(value, 0.0, 1.0)
 

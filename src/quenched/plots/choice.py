@@ -94,7 +94,7 @@ def _items(data: xr.Dataset, name: str, axis: str, title: tuple[str, str]) -> li
         if any(f"{d}2" in place and place[d] > place[f"{d}2"] for d in place):
             continue  # the other half of a symmetric matrix
         component = _component(name, variable, {d: i for d, i in place.items() if d not in controls})
-        values = [f"{d} = {_short(variable, d, place[d])}" for d in controls]
+        values = [f"{d} = {_short(variable, d, place[d])}" for d in controls if variable.sizes[d] > 1]
         group = ", ".join(filter(None, [component, *values, title[0]])) or name
         cut = data.isel(place, missing_dims="ignore")
         here = {str(k): v for k, v in cut.data_vars.items() if v.dims in ((axis,), ())}

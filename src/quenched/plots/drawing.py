@@ -82,17 +82,18 @@ def plot(
     return _render("", panels, axes, own=False)
 
 
-def draw(figure: figures.Figure) -> Figure:
+def draw(figure: figures.Figure, *, title: bool = True) -> Figure:
     """Draw a figure of a paper with all its panels.
 
     Args:
         figure: what `papers.*.figure_*()` returns.
+        title: whether to print its title above it.
 
     Returns:
         The matplotlib figure.
     """
     panels = [(panel, [choice.as_item(s) for s in panel.series]) for panel in figure.panels]
-    return _render(figure.title, panels, _new_axes(figure.panels), own=True)
+    return _render(figure.title if title else "", panels, _new_axes(figure.panels), own=True)
 
 
 _Entries = dict[str, tuple[Any, ...]]
@@ -135,7 +136,7 @@ def _render(title: str, panels: list[tuple[Panel, list[Item]]], axes: list[Axes]
 def _place_legends(figure: Figure, axes: list[Axes], legends: list[_Entries], key: _Entries) -> None:
     """Beside one panel; below several: together if they share entries, otherwise each below its own."""
     every = {name: entry for legend in legends for name, entry in legend.items()}
-    shared = sum(map(len, legends)) > len(every)
+    shared = sum(map(len, legends)) > len(every) and len(every) <= MOST_LABELS
     wide = float(figure.get_size_inches()[0])
     if len(axes) == 1 and max(map(len, every | key), default=0) <= SHORT_LABEL:
         _legend(figure, every | key, "outside right upper", columns=1)
@@ -208,11 +209,11 @@ def _mark_unsettled(ax: Axes, item: Item, ink: _Ink) -> None:
     """Put a cross on each point that did not converge: at its value, or on the lower edge if it has none."""
     x, y = np.asarray(item.series.x), np.asarray(item.series.y, float)
     lost = ~np.isin(item.outcome, ("", ABSENT))
-    for chosen, height, transform in (
-        (lost & np.isfinite(y), y, ax.transData),
-        (lost & ~np.isfinite(y), np.full(y.shape, 0.025), ax.get_xaxis_transform()),
-    ):
-        ax.plot(x[chosen], height[chosen], "x", color=ink.colour, ms=7, mew=1.6, transform=transform, zorder=5)
+    there, gone = np.flatnonzero(lost & np.isfinite(y)), np.flatnonzero(lost & ~np.isfinite(y))
+    gone = gone[:: max(1, len(gone) // 24)]  # a row of crosses, not a bar of ink
+    look = {"color": ink.colour, "ms": 7, "mew": 1.6, "ls": "none", "zorder": 5}
+    ax.plot(x[there], y[there], "x", **look)
+    ax.plot(x[gone], np.full(len(gone), 0.025), "x", transform=ax.get_xaxis_transform(), **look)
 
 
 def _key(items: list[Item]) -> _Entries:

@@ -49,7 +49,7 @@ class Fitted:
         passes: passes made so far, those of the start included: the time of a `Schedule`.
         trace: rate, errors and wins in each pass of this call.
         outcome: `converged` when every pass was made; `diverged` when a prototype ran away (it stands where
-            it was when training stopped); `failed` when a step was not a number.
+            it last had a finite place); `failed` when rate or strength of a step was not a number.
     """
 
     prototypes: np.ndarray
@@ -362,12 +362,12 @@ def _train(w: np.ndarray, world: _World, rates: np.ndarray, orders: Iterable[np.
         new, inside, wins, squared = _one_pass(w, now, _padded(order), len(order), all_move=all_move)
         wins, total = np.asarray(wins), float(np.sum(wins))
         seen.append((rate, np.sum(wins[~own]) / total, float(squared) / total, wins.sum(axis=1)))
-        if not np.all(np.isfinite(new)):
+        if not np.all(np.isfinite(now.gains)):
             outcome = Outcome.failed
-            break
-        w = np.asarray(new)
-        if not inside:
+        elif not inside:
             outcome = Outcome.diverged
+        w = np.asarray(new) if np.all(np.isfinite(new)) else w
+        if outcome != Outcome.converged:
             break
     return w, Trace(*(np.array(column) for column in zip(*seen, strict=True))), outcome
 
@@ -422,6 +422,8 @@ def fit(
         >>> fitted.labels.tolist(), float(fitted.trace.error[-1])
         ([1, 2], 0.0)
     """
+    if not isinstance(rule, Rule):
+        raise InputError(f"Argument `rule` must be a rule such as LVQ1(0.1), but {rule!r} was given.")
     passes = checks.whole("passes", passes, least=1)
     table = _read(rule, data, sample_weight)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())

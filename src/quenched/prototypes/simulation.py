@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import abc
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -50,15 +50,20 @@ Record = dict[str, Array]
 class Simulator(eqx.Module):
     """A way of running one training sequence in finite dimension."""
 
+    shaped: ClassVar[bool]
+    """Whether arrays have the size of the system, so that each size is a program of its own."""
+
     @abc.abstractmethod
-    def run(self, key: Key, n: Numbers, begin: Any, steps: Array, *, size: int, tests: int, all_move: bool) -> Record:
+    def run(self, key: Key, n: Numbers, begin: Any, steps: Array, *, size: Any, tests: int, all_move: bool) -> Record:
         """Train, and report `R`, `Q` and `error` after each number of examples in `steps`."""
 
 
 class Direct(Simulator):
     """Examples and prototypes as vectors in $N$ dimensions: the plain experiment, cost per example $O(KN)$."""
 
-    def run(self, key: Key, n: Numbers, begin: Any, steps: Array, *, size: int, tests: int, all_move: bool) -> Record:
+    shaped: ClassVar[bool] = True
+
+    def run(self, key: Key, n: Numbers, begin: Any, steps: Array, *, size: Any, tests: int, all_move: bool) -> Record:
         """Train on drawn vectors."""
         K, M = n.g.shape
         basis = frame(n.gram)  # B_m in the first M axes
@@ -89,7 +94,9 @@ class Direct(Simulator):
 class Chain(Simulator):
     """The exact Markov chain of the overlaps at finite $N$: cost per example independent of $N$."""
 
-    def run(self, key: Key, n: Numbers, begin: Any, steps: Array, *, size: int, tests: int, all_move: bool) -> Record:
+    shaped: ClassVar[bool] = False
+
+    def run(self, key: Key, n: Numbers, begin: Any, steps: Array, *, size: Any, tests: int, all_move: bool) -> Record:
         """Train by drawing projections."""
         K, M = n.g.shape
         basis = frame(n.gram)
@@ -150,10 +157,11 @@ def _cholesky(A: Array) -> Array:
 
 
 def _one_run(
-    key: Key, declared: tuple[Numbers, Any, Array], *, simulator: Simulator, size: int, tests: int, all_move: bool
-) -> Record:
-    n, begin, steps = declared
-    return simulator.run(key, n, begin, steps.astype(int), size=size, tests=tests, all_move=all_move)
+    key: Key, declared: tuple[Numbers, Any, Array, Array], *, simulator: Simulator, tests: int, all_move: bool,
+    size: int | None,
+) -> Record:  # fmt: skip
+    n, begin, steps, dimension = declared
+    return simulator.run(key, n, begin, steps.astype(int), size=size or dimension, tests=tests, all_move=all_move)
 
 
 @double
@@ -213,8 +221,9 @@ def measure(
     plan = controls.expand(law, rule, sweep)
     steps = np.rint(times * size)
     begin = start.overlaps(K, M)
-    declared = [(numbers(*pair), begin, steps) for pair in zip(plan.laws, plan.rules, strict=True)]
-    run = functools.partial(_one_run, simulator=simulator, size=size, tests=tests, all_move=rule.all_move)
+    declared = [(numbers(*pair), begin, steps, float(size)) for pair in zip(plan.laws, plan.rules, strict=True)]
+    shape = size if simulator.shaped else None
+    run = functools.partial(_one_run, simulator=simulator, tests=tests, all_move=rule.all_move, size=shape)
     done = ensemble(
         run, key, jax.tree.map(np.asarray, declared),
         runs=runs, batch=batch, executor=executor, folder=folder, label="training",

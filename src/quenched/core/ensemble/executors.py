@@ -24,7 +24,7 @@ import cloudpickle
 import jax
 
 from quenched.core import checks
-from quenched.core.ensemble.program import Piece, Program, Result, compute, one_thread
+from quenched.core.ensemble.program import Piece, Program, Result, compute
 from quenched.core.types import InputError
 
 Results = Generator[tuple[int, Result], None, None]
@@ -44,9 +44,8 @@ class Local(Executor):
 
     def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
         """Give the results in order."""
-        with one_thread():
-            for position, piece in enumerate(pieces):
-                yield position, compute(program, piece)
+        for position, piece in enumerate(pieces):
+            yield position, compute(program, piece)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,9 +151,9 @@ def _packed(program: Program) -> bytes:
 @contextlib.contextmanager
 def _pool(workers: int, payload: bytes) -> Iterator[futures.ProcessPoolExecutor]:
     """A pool that ends with its block: politely when all is done, by force otherwise."""
-    pool = futures.ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), _begin, (payload, jax.config.read("jax_platforms"))
-    )
+    platforms = jax.config.jax_platforms  # pyright: ignore[reportAttributeAccessIssue]
+    context = multiprocessing.get_context("spawn")
+    pool = futures.ProcessPoolExecutor(workers, context, _begin, (payload, platforms))
     try:
         yield pool
     except BaseException:

@@ -3,6 +3,9 @@
 A piece is `width` consecutive runs at one point. Numbers of the point are arguments of the program and all
 else about it is part of the program, so a sweep compiles once. The last piece of a point is as wide as the
 others: its surplus runs are the true next runs, so a later call that asks for more finds them done.
+
+On a CPU the last bits of a matrix decomposition depend on the number of BLAS threads, which differs between
+this process and a Dask worker, so every piece runs with one. `Processes` is the way to use more cores.
 """
 
 from __future__ import annotations
@@ -31,9 +34,11 @@ HOST_BUDGET = 2 * 2**30
 DEVICE_SHARE = 0.5
 """Share of an accelerator's memory that one piece may take."""
 
-_compiling = threading.Lock()  # a Dask worker may have many threads, and one compilation is enough
-_blas = threading.Lock()
-_blas_users, _blas_limit = 0, None
+_BLOCKING = {"cholesky", "eig", "eigh", "fft", "geqp3", "geqrf", "hessenberg", "householder_product", "lu",
+             "ormqr", "qr", "schur", "svd", "triangular_solve", "tridiagonal", "tridiagonal_solve"}  # fmt: skip
+"""Primitives that on a CPU give their batch to XLA's thread pool and wait, holding a thread of that pool."""
+
+_turn = threading.Lock()  # one piece at a time in a process: see `_may_hang`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +76,14 @@ class Program:
     @functools.cached_property
     def traced(self) -> Any:
         """The program traced, not yet compiled. Bugs in the function show here, before any piece runs."""
+        with _settings():
+            traced = self._trace(jax.vmap)
+            if jax.local_devices()[0].platform == "cpu" and _may_hang(traced.jaxpr):
+                traced = self._trace(lambda function: functools.partial(jax.lax.map, function))
+            return traced
+
+    def _trace(self, mapped: Callable[[Any], Any]) -> Any:
+        """The program traced with `mapped` as the way to do many runs."""
         leaves, structure = jax.tree.flatten(self.template)
 
         def runs(key_data, start, numbers):
@@ -79,12 +92,11 @@ class Program:
             key = jax.random.wrap_key_data(key_data, impl=self.implementation)
             run = start + jnp.arange(self.width, dtype=jnp.uint32)
             keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, run)
-            return jax.vmap(lambda key: self.function(key, point))(keys)
+            return mapped(lambda key: self.function(key, point))(keys)
 
         numbers = tuple(leaf for leaf in leaves if is_number(leaf))
         data = jax.random.key_data(jax.random.key(0, impl=self.implementation))
-        with _settings():
-            return jax.jit(runs).trace(np.asarray(data), np.uint32(0), numbers)
+        return jax.jit(runs).trace(np.asarray(data), np.uint32(0), numbers)
 
     @functools.cached_property
     def compiled(self) -> Any:
@@ -113,9 +125,7 @@ class Program:
         return stats.temp_size_in_bytes + stats.output_size_in_bytes + stats.argument_size_in_bytes
 
 
-def build(
-    function: Callable[[Any, Any], Any], template: Any, implementation: str, width: int, family: str
-) -> Program:
+def build(function: Callable[[Any, Any], Any], template: Any, implementation: str, width: int, family: str) -> Program:
     """The program of this width, compiled before if the same one was asked for before."""
     name = digest(family, width)
     program = _remembered.pop(name, None) or Program(function, template, implementation, width, name)
@@ -142,13 +152,14 @@ def fitting(build_width: Callable[[int], Program], wanted: int) -> Program:
 
 def compute(program: Program, piece: Piece) -> Result:
     """Run a piece in double precision. An exception while it runs is its result; bugs raise."""
-    with _compiling:
+    with _turn, _settings(), _one_thread():
         compiled = program.compiled
-    with _settings(), one_thread():
         try:
             output = compiled(piece.key, np.uint32(piece.start), piece.numbers)
             return tuple(np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(output))
         except Exception as error:
+            if "KeyboardInterrupt" in str(error):  # Ctrl-C inside a callback, which JAX wraps
+                raise KeyboardInterrupt from error
             return _sentence(error)
 
 
@@ -164,6 +175,13 @@ def is_number(leaf: Any) -> bool:
     return isinstance(leaf, np.ndarray)
 
 
+def _one_thread() -> contextlib.AbstractContextManager[Any]:
+    """Hold BLAS to one thread."""
+    import scipy.linalg.cython_lapack  # noqa: F401  JAX loads this BLAS at the first decomposition: too late
+
+    return threadpoolctl.threadpool_limits(1, user_api="blas")
+
+
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
     """The JAX settings that results depend on, whatever they are outside."""
@@ -171,25 +189,30 @@ def _settings() -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Hold BLAS, which LAPACK calls on a CPU go through, to one thread while any piece runs.
+def _may_hang(jaxpr: Any) -> bool:
+    """Whether a program could wait for itself for ever on a machine with few cores.
 
-    Its sums are grouped by thread, so the last bits of a decomposition depend on the number of threads; a
-    Dask worker is given one, this process has as many as cores. `Processes` is the way to use them all.
+    Two batched decompositions that do not depend on each other may hold both threads of a pool of two, each
+    waiting for the pool to work off its batch. Runs are then done one by one instead: their decompositions are
+    no batch and do not wait. (Those of a function that makes batches itself still are; the environment variable
+    NPROC, set before JAX starts, makes the pool larger.)
     """
-    global _blas_users, _blas_limit
-    with _blas:
-        if _blas_users == 0:
-            _blas_limit = threadpoolctl.threadpool_limits(1, user_api="blas")
-        _blas_users += 1
-    try:
-        yield
-    finally:
-        with _blas:
-            _blas_users -= 1
-            if _blas_users == 0 and _blas_limit is not None:
-                _blas_limit.restore_original_limits()
+    return sum(1 for _ in _batches(jaxpr)) > 1
+
+
+def _batches(jaxpr: Any) -> Iterator[Any]:
+    """The batched decompositions and Fourier transforms in a jaxpr and in the jaxprs inside it."""
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        single = 1 if equation.primitive.name == "fft" else 2
+        if equation.primitive.name in _BLOCKING and any(v.aval.ndim > single for v in equation.invars):
+            yield equation
+        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr):
+            if _is_jaxpr(inner):
+                yield from _batches(inner)
+
+
+def _is_jaxpr(value: Any) -> bool:
+    return hasattr(value, "eqns")
 
 
 def _budget() -> float:

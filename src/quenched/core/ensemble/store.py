@@ -60,7 +60,8 @@ class Store:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as file:
+            # From memory: given a broken file by its path, NumPy leaves it open.
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
                 leaves = tuple(file[f"leaf_{k}"] for k in range(len(shapes)))
                 checksum = bytes(file["checksum"])
         except Exception as error:  # a broken zip file raises whatever its broken part leads to

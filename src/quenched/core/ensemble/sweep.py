@@ -69,9 +69,7 @@ class Ensemble:
         """The sum over good runs, their number, and which they are, all ready to broadcast."""
         if not isinstance(self.values, dict) or name not in self.values:
             known = ", ".join(map(str, self.values)) if isinstance(self.values, dict) else "no names"
-            raise InputError(
-                f"Argument `name` must be one of the function's outputs, but {name!r} is not in: {known}."
-            )
+            raise InputError(f"Argument `name` must be one of the function's outputs, but {name!r} is not in: {known}.")
         values = self.values[name]
         good = ~self.failed.reshape(self.failed.shape + (1,) * (values.ndim - 2))
         return np.sum(np.where(good, values, 0.0), axis=1), np.sum(good, axis=1), good
@@ -127,13 +125,9 @@ def ensemble(
     batch = None if batch is None else checks.whole("batch", batch, least=1)
     executor = Local() if executor is None else executor
     if not isinstance(executor, Executor):
-        raise InputError(
-            f"Argument `executor` must be Local(), Processes() or Dask(), but {executor!r} was given."
-        )
+        raise InputError(f"Argument `executor` must be Local(), Processes() or Dask(), but {executor!r} was given.")
     if not callable(function):
-        raise InputError(
-            f"Argument `function` must be a function of (key, parameters), but it is {function!r}."
-        )
+        raise InputError(f"Argument `function` must be a function of (key, parameters), but it is {function!r}.")
     key, points = _key(key), _points(parameters)
     store = None if folder is None else Store.open(folder)
     program = _program(function, points[0], str(jax.random.key_impl(key)), runs, batch, store)
@@ -159,9 +153,7 @@ def _key(key: Any) -> Any:
 def _points(parameters: Any) -> list[Any]:
     """The points with every number as a NumPy array, all of one structure."""
     if not isinstance(parameters, (list, tuple)) or not parameters:
-        raise InputError(
-            f"Argument `parameters` must be a list of at least one point, but it is {parameters!r}."
-        )
+        raise InputError(f"Argument `parameters` must be a list of at least one point, but it is {parameters!r}.")
     points = [jax.tree.map(_number, point) for point in parameters]
     first = _structure(points[0])
     for k, point in enumerate(points):
@@ -196,9 +188,7 @@ def _program(
     store: Store | None,
 ) -> Program:
     """The program of the given width, of the width on record, or of the widest that fits."""
-    shape = jax.tree.map(
-        lambda leaf: ("number", leaf.shape, leaf.dtype.str) if is_number(leaf) else leaf, point
-    )
+    shape = jax.tree.map(lambda leaf: ("number", leaf.shape, leaf.dtype.str) if is_number(leaf) else leaf, point)
     versions = importlib.metadata.version("quenched"), jax.__version__
     family = digest(function, shape, implementation, versions)
     wanted = min(WIDEST, 1 << (runs - 1).bit_length())

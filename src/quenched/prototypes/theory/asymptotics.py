@@ -81,7 +81,7 @@ def asymptote(
         **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
 
     Returns:
-        `R`, `Q`, `error`, `outcome`, and `rate` (the largest real part of the flow's eigenvalues: negative is stable).
+        `R`, `Q`, `error`, `outcome`, and `growth` (the largest real part of the flow's eigenvalues: negative is stable).
         With `small_rate` in `TwoClusters` a dimension `state` lists the states `axis`, `other` (VQ: labels swapped; LVQ1: a
         second, unstable axis state) and `unspecialised`; one that does not exist has the outcome `absent`. What diverges has the outcome `diverged`.
     """
@@ -96,8 +96,7 @@ def asymptote(
         else:
             found.append([_follow(one_law, one_rule, start or NearOrigin(), small_rate)])
     values = {
-        name: np.stack([np.stack([getattr(s, name) for s in states]) for states in found])
-        for name in Resting._fields
+        name: np.stack([np.stack([getattr(s, name) for s in states]) for states in found]) for name in Resting._fields
     }
     axes = {"state": np.array(STATES if listed else ("reached",))}
     result = results.assemble(
@@ -113,7 +112,7 @@ class Resting(NamedTuple):
     R: np.ndarray
     Q: np.ndarray
     error: np.ndarray
-    rate: np.ndarray
+    growth: np.ndarray
     outcome: np.ndarray
 
 
@@ -122,8 +121,10 @@ STATES = ("axis", "other", "unspecialised")
 
 def _resting(law: Law, rule: Rule, rest: flow.Rest) -> Resting:
     R, Q = _unpack(rest.state)
-    rate = np.asarray(rest.eigenvalues.real[0])
-    return Resting(np.asarray(R), np.asarray(Q), np.asarray(_error(numbers(law, rule), R, Q)), rate, np.asarray(rest.outcome))
+    growth = np.asarray(rest.eigenvalues.real[0])
+    return Resting(
+        np.asarray(R), np.asarray(Q), np.asarray(_error(numbers(law, rule), R, Q)), growth, np.asarray(rest.outcome)
+    )
 
 
 def _absent(law: Law, rule: Rule) -> Resting:
@@ -154,14 +155,14 @@ def _lvq21(law: Law, rule: Rule) -> Resting:
             error = optimum(law)
     absent = _absent(law, rule)
     growth = np.asarray(float(rule.rate) * abs(gamma))
-    return absent._replace(error=np.asarray(error), rate=growth, outcome=np.asarray(int(Outcome.diverged)))
+    return absent._replace(error=np.asarray(error), growth=growth, outcome=np.asarray(int(Outcome.diverged)))
 
 
 def _all_small_rate(law: TwoClusters, rule: Rule) -> list[Resting]:
     """The axis state, its image with labels swapped, and the unspecialised state."""
     roots = axis_states(law, rule)
     found = [_rest_at(law, rule, R) for R in roots]
-    stable = [s for s in found if s.rate < 0]
+    stable = [s for s in found if s.growth < 0]
     axis = (stable or found or [_absent(law, rule)])[0]
     other, unspecialised = _absent(law, rule), _absent(law, rule)
     if isinstance(rule, VQ):

@@ -1,0 +1,9 @@
+"""The command line: dispatch only, no science.
+
+Files: `entry` is the way in and out, `app` has the commands, `options` turns words into laws, rules and controls,
+`screen` prints results.
+"""
+
+from quenched.cli.entry import main
+
+__all__ = ["main"]

@@ -1,0 +1,343 @@
+"""The commands. Everything heavy is imported inside them, so that `quenched --help` answers at once."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.metadata
+import inspect
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+app = typer.Typer(
+    name="quenched", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
+    help="The statistical mechanics of learning: theory, simulation and learner from one declaration.",
+)  # fmt: skip
+
+PICTURES = (".png", ".pdf", ".svg")
+FREE = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+"""Commands that take controls: options they do not know belong to the science, whose help they print themselves."""
+
+ScienceArgument = Annotated[str | None, typer.Argument(help="Which science, such as prototypes.", show_default=False)]
+LawOption = Annotated[str | None, typer.Option("--law", help="The world, such as two-clusters.")]
+RuleOption = Annotated[str | None, typer.Option("--rule", help="The student, such as lvq1, lvq+, lvq2.1 or vq.")]
+StartOption = Annotated[
+    str | None, typer.Option("--start", help="Where it begins: near-origin, or R=..;Q=.. in numbers.")
+]
+OutOption = Annotated[Path | None, typer.Option("--out", help="Save the result as netCDF, FILE.nc.")]
+PlotOption = Annotated[Path | None, typer.Option("--plot", help="Draw the result: FILE.png, .pdf or .svg.")]
+HelpOption = Annotated[bool, typer.Option("--help", help="Show this; with SCIENCE also its laws, rules and controls.")]
+FolderOption = Annotated[Path | None, typer.Option("--folder", help="Keep finished pieces here; a later call goes on.")]
+PaperArgument = Annotated[str, typer.Argument(help="Which paper, such as biehl2006.")]
+FigureOption = Annotated[
+    list[str] | None, typer.Option("--figure", help="Only this figure, such as 3; may be repeated.")
+]
+
+
+class Stop(Exception):
+    """The command ends here, with a line to say and an exit code."""
+
+    def __init__(self, line: str, code: int):
+        super().__init__(line)
+        self.code = code
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """The statistical mechanics of learning: theory, simulation and learner from one declaration."""
+    if version:
+        typer.echo(f"quenched {importlib.metadata.version('quenched')}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(context_settings=FREE)
+def curve(
+    context: typer.Context,
+    science: ScienceArgument = None,
+    law: LawOption = None,
+    rule: RuleOption = None,
+    start: StartOption = None,
+    out: OutOption = None,
+    plot: PlotOption = None,
+    help: HelpOption = False,
+) -> None:
+    """A learning curve in theory: no training, the limit of large systems.
+
+    Any field of the law or the rule is an option, too: --prior 0.8 fixes it, --prior 0.5,0.8 or --rate 0.1:1:10 sweeps.
+
+    Example: quenched curve prototypes --rule lvq1 --prior 0.8 --rate 0.2 --alpha 0:50:501 --plot curve.png
+    """
+    if help:
+        return _help(context, science, "curve")
+    from quenched.cli import options
+
+    found = options.science(science)
+    verb = found.package.curve
+    extra = options.extra_options(context.args)
+    one_law, one_rule, controls = options.declare(found, verb, law, rule, extra, _known(context))
+    begin = options.start(found, start)
+    _check_outputs(out, plot)
+    with _interrupts(None), _status("theory"):
+        result = verb(one_law, one_rule, start=begin, **controls)
+    return _deliver([result], result, out, plot)
+
+
+@app.command(context_settings=FREE)
+def simulate(
+    context: typer.Context,
+    science: ScienceArgument = None,
+    law: LawOption = None,
+    rule: RuleOption = None,
+    start: StartOption = None,
+    size: Annotated[int, typer.Option(help="The dimension N.")] = 200,
+    runs: Annotated[int, typer.Option(help="Independent runs.")] = 100,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    simulator: Annotated[str | None, typer.Option(help="How to simulate, such as chain.")] = None,
+    allowance: Annotated[float | None, typer.Option(help="Deviation granted for finite size; by default 1/N.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Run in so many processes.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Run on the Dask cluster at this address.")] = None,
+    folder: FolderOption = None,
+    out: OutOption = None,
+    plot: PlotOption = None,
+    help: HelpOption = False,
+) -> None:
+    """A learning curve as an experiment: many runs of the learner on random data, compared with the theory.
+
+    Example: quenched simulate prototypes --rule lvq1 --prior 0.8 --rate 0.2 --alpha 1,5,10 --size 200 --runs 100
+    """
+    if help:
+        return _help(context, science, "measure")
+    import jax
+
+    from quenched.cli import options
+
+    found = options.science(science)
+    verb = found.package.measure
+    extra = options.extra_options(context.args)
+    one_law, one_rule, controls = options.declare(found, verb, law, rule, extra, _known(context))
+    settings: dict[str, Any] = {"start": options.start(found, start)}
+    if simulator is not None:
+        settings["simulator"] = options.pick("--simulator", found.simulators, simulator)()
+    settings |= {"executor": _executor(workers, scheduler), "folder": folder, "size": size, "runs": runs}
+    _check_outputs(out, plot)
+    with _interrupts(folder):
+        points = verb(one_law, one_rule, key=jax.random.key(seed), **settings, **controls)
+        theory, sentence = _compare(found.package, one_law, one_rule, settings["start"], controls, points, allowance)
+    return _deliver([*theory, points], points, out, plot, sentence)
+
+
+@app.command()
+def reproduce(
+    paper: PaperArgument,
+    figure: FigureOption = None,
+    full: Annotated[bool, typer.Option("--full/--quick", help="The paper's own sizes, or fewer runs.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder of the report; by default the paper's name.")] = None,
+) -> None:
+    """Compute a paper again: its figures, and every statement with ours beside it, as an HTML report."""
+    _reproduce(paper, figure, full, out or Path(paper), claims=not figure)
+
+
+@app.command()
+def demo(out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("quenched-demo")) -> None:
+    """Theory against simulation in a minute: LVQ learning curves of Biehl, Ghosh and Hammer (2006)."""
+    _reproduce("biehl2006", ["2", "3"], False, out, claims=True)
+
+
+def _reproduce(paper: str, chosen: list[str] | None, full: bool, out: Path, *, claims: bool) -> None:
+    """Compute figures and claims, write the report, and say where it is in the last line."""
+    module = _paper(paper)
+    names = _figures(module.FIGURES, chosen)
+    from quenched import io, report
+    from quenched.cli import screen
+
+    io.writable_folder(out)
+    pieces = out / "pieces" if full else None
+    figures, stated = [], ()
+    total = len(names) + claims
+    with _interrupts(pieces):
+        for i, name in enumerate(names):
+            _step(f"[{i + 1}/{total}] {name}")
+            figures.append(_call(module.FIGURES[name], quick=not full, folder=pieces))
+        if claims:
+            _step(f"[{total}/{total}] claims")
+            stated = _call(module.claims, quick=not full)
+        page = report.write(figures, stated, out, title=module.TITLE, reference=module.REFERENCE)
+    screen.agreement_table(figures, _console())
+    typer.echo(str(page.resolve()))
+
+
+def _paper(name: str) -> Any:
+    """The module of a paper."""
+    from quenched import papers
+    from quenched.core.types import InputError
+
+    there = [module.name for module in pkgutil.iter_modules(papers.__path__)]
+    if name not in there:
+        raise InputError(f"Argument PAPER must be one of: {', '.join(there)}; but {name!r} was given.")
+    return importlib.import_module(f"quenched.papers.{name}")
+
+
+def _figures(there: dict[str, Any], chosen: list[str] | None) -> list[str]:
+    """The names of figures: `3` stands for all parts of figure 3."""
+    from quenched.core.types import InputError
+
+    if not chosen:
+        return list(there)
+    found: list[str] = []
+    for word in chosen:
+        name = word if word.startswith("figure_") else f"figure_{word.replace(' ', '_')}"
+        parts = [key for key in there if key == name or key.startswith(f"{name}_")]
+        if not parts:
+            raise InputError(f"Option --figure must be one of: {', '.join(there)}; but {word!r} was given.")
+        found += [part for part in parts if part not in found]
+    return found
+
+
+def _call(function: Callable[..., Any], **offered: Any) -> Any:
+    """Call with those of the offered keywords that the function has."""
+    have = inspect.signature(function).parameters
+    return function(**{name: value for name, value in offered.items() if name in have})
+
+
+def _help(context: typer.Context, science: str | None, verb: str) -> None:
+    """Help of a command and, if it is known, of the science."""
+    typer.echo(context.get_help())
+    if science is None:
+        import quenched
+
+        typer.echo(f"Sciences: {', '.join(quenched._SCIENCES)}. Their laws, rules and controls: "
+                   f"quenched {context.info_name} SCIENCE --help")  # fmt: skip
+        return
+    from quenched.cli import options, screen
+
+    found = options.science(science)
+    screen.explain(found, getattr(found.package, verb), _console())
+
+
+def _known(context: typer.Context) -> list[str]:
+    """The options of a command, to guess what a mistyped one was meant to be."""
+    return [str(parameter.name) for parameter in context.command.params if parameter.name not in ("science", "help")]
+
+
+def _executor(workers: int | None, scheduler: str | None) -> Any:
+    """Where to run."""
+    import quenched
+
+    if workers is not None and scheduler is not None:
+        raise quenched.InputError("Options --workers and --scheduler must not both be given, but they are.")
+    if scheduler is not None:
+        return quenched.Dask(scheduler)
+    return None if workers is None else quenched.Processes(workers)
+
+
+def _compare(
+    package: Any, law: Any, rule: Any, start: Any, controls: dict[str, Any], points: xr.Dataset, allowance: float | None
+) -> tuple[list[xr.Dataset], str]:
+    """The theory at the simulated points (and between, for a smooth line), and one sentence on their agreement."""
+    import numpy as np
+
+    import quenched
+    from quenched.cli import options
+
+    of_theory = options.verb_keywords(package.curve)
+    only_measured = set(options.verb_keywords(package.measure)) - set(of_theory)
+    wanted = {name: value for name, value in controls.items() if name not in only_measured}
+    for name in of_theory:
+        if np.ndim(wanted.get(name, 0)) == 1:
+            wanted[name] = np.union1d(wanted[name], np.linspace(min(wanted[name]), max(wanted[name]), 101))
+    try:
+        theory = package.curve(law, rule, start=start, **wanted)
+        granted = 1 / int(points.attrs["size"]) if allowance is None else allowance
+        proof = quenched.agreement(theory, points, allowance=granted)
+        plain = max(float(abs(proof.z[name]).max()) for name in proof.z)
+        return [theory], f"{proof}; without the allowance {plain:.2f} standard errors"
+    except quenched.InputError as error:
+        return [], f"not compared with the theory: {error}"
+
+
+def _check_outputs(out: Path | None, plot: Path | None) -> None:
+    """Refuse what cannot be written before anything is computed."""
+    from quenched import io
+    from quenched.core.types import InputError
+
+    if out is not None and out.suffix != ".nc":
+        raise InputError(f"Option --out must name a file that ends in .nc, but {out} was given.")
+    if plot is not None and plot.suffix.lower() not in PICTURES:
+        raise InputError(f"Option --plot must name a file that ends in {', '.join(PICTURES)}, but {plot} was given.")
+    for path in (out, plot):
+        if path is not None:
+            if path.is_dir():
+                raise InputError(f"The file {path} must be writable, but it is a folder.")
+            io.writable_folder(path.parent)
+
+
+def _deliver(drawn: list[Any], result: xr.Dataset, out: Path | None, plot: Path | None, sentence: str = "") -> None:
+    """Print, save and draw; each is tried, whatever becomes of the others."""
+    import quenched
+    from quenched import io
+    from quenched.cli import screen
+    from quenched.core.results import OutputError
+
+    screen.show(result, _console())
+    if sentence:
+        typer.echo(sentence)
+    lost = []
+    if out is not None:
+        try:
+            typer.echo(f"saved in {quenched.save(result, out)}")
+        except OutputError as error:
+            lost.append(str(error))
+    if plot is not None:
+        try:
+            picture = quenched.plot(*drawn)
+            io.write_into(plot.parent, lambda folder: picture.savefig(folder / plot.name))
+            typer.echo(f"drawn in {plot}")
+        except OutputError as error:
+            lost.append(str(error))
+    if lost:
+        raise OutputError(" ".join(lost))
+
+
+def _console() -> Any:
+    """Standard output, wide enough for a table when it is not a terminal."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 100)
+
+
+def _step(words: str) -> None:
+    """Say what is being done, while somebody is watching; long ensembles show a bar of their own below."""
+    if sys.stderr.isatty():
+        print(words, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _status(words: str) -> Iterator[None]:
+    """A spinner on a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status(words) if console.is_terminal else contextlib.nullcontext():
+        yield
+
+
+@contextlib.contextmanager
+def _interrupts(folder: Path | None) -> Iterator[None]:
+    """Say on an interrupt what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = f"finished pieces are kept in {folder}: the same command goes on there" if folder else "nothing was kept"
+        raise Stop(f"Interrupted; {kept}.", 130) from None

@@ -1,0 +1,69 @@
+"""The way in and out: whatever goes wrong is one line on standard error and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from quenched.cli.app import Stop, app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: the words after `quenched`; by default those of the process.
+
+    Returns:
+        0, or 2 for bad input or a place that cannot be written, 130 for an interrupt, 1 for a fault of ours.
+    """
+    _cache_compilations()
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+        try:
+            code = app(args=arguments, prog_name="quenched", standalone_mode=False)
+        except Exception as error:
+            line, code = _explain(error)
+            print("quenched: " + " ".join(line.split()), file=sys.stderr)
+            return code
+    if code == 130:  # an interrupt outside the work itself
+        print("quenched: Interrupted.", file=sys.stderr)
+    return code if isinstance(code, int) else 0
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """The line and the exit code of an exception; what is our fault is raised again if a traceback is asked for."""
+    from quenched.core.results import OutputError
+    from quenched.core.types import InputError
+
+    if isinstance(error, Stop):
+        return str(error), error.code
+    if isinstance(error, (InputError, OutputError)):
+        return str(error), 2
+    if isinstance(words := getattr(error, "format_message", None), Callable):  # typer's own errors of usage
+        return str(words()), 2
+    if os.environ.get("QUENCHED_TRACEBACK"):
+        raise error
+    return f"{type(error).__name__}: {error} (set QUENCHED_TRACEBACK=1 to see where)", 1
+
+
+def _cache_compilations() -> None:
+    """Let JAX keep compiled programs between calls; compiling is most of a short command's time.
+
+    Through the environment, so that it costs no import and worker processes share it; what the user has set stays.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(home) / "quenched" / "jax"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except (OSError, RuntimeError):  # no home, or not ours: go without
+        return
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")

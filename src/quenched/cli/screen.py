@@ -1,0 +1,171 @@
+"""What the terminal shows: a few numbers of a result, agreement, and the fields of a science."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from rich.console import Console
+from rich.table import Table
+
+from quenched.cli import options
+from quenched.core.figures import Figure
+from quenched.core.proof import Agreement
+
+ROWS = 12
+"""Quantities shown."""
+COLUMNS = 5
+"""Points shown."""
+
+
+def show(result: xr.Dataset, console: Console) -> None:
+    """Print some of a result: quantities down, points of the sweep across."""
+    names = _quantities(result)
+    spots, dims = _spots(result, names)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for spot in spots:
+        table.add_column("\n".join(f"{d} = {_number(result[d].values[i])}" for d, i in spot.items()), justify="right")
+    rows = [(label, name, place) for name in names for label, place in _components(result, name, dims)]
+    for label, name, place in rows[:ROWS]:
+        table.add_row(label, *(_value(result, name, {**place, **spot}) for spot in spots))
+    console.print(table)
+    for line in _remarks(result, len(rows), len(spots), dims):
+        console.print(line, style="dim", highlight=False)
+
+
+def _quantities(result: xr.Dataset) -> list[str]:
+    """Order parameters, single numbers first."""
+    aside = ("runs", "failed", "outcome")
+    names = [str(n) for n in result.data_vars if n not in aside and not str(n).endswith(("_stderr", "_run"))]
+    return sorted(names, key=lambda n: result[n].ndim)
+
+
+def _spots(result: xr.Dataset, names: list[str]) -> tuple[list[dict[str, int]], list[str]]:
+    """A few points spread over the sweep, and the dimensions of the sweep: those of the plainest quantity."""
+    dims = [str(d) for d in result[names[0]].dims]
+    shape = [result.sizes[d] for d in dims]
+    chosen = np.unique(np.linspace(0, int(np.prod(shape)) - 1, COLUMNS).astype(int))
+    return [{d: int(i) for d, i in zip(dims, np.unravel_index(k, shape), strict=True)} for k in chosen], dims
+
+
+def _components(result: xr.Dataset, name: str, dims: list[str]) -> list[tuple[str, dict[str, int]]]:
+    """Labels and places of the components of a quantity; half of a symmetric one."""
+    inner = [str(d) for d in result[name].dims if d not in dims]
+    found = []
+    for index in np.ndindex(*(result.sizes[d] for d in inner)):
+        place = dict(zip(inner, index, strict=True))
+        if any(f"{d}2" in place and place[d] > place[f"{d}2"] for d in place):
+            continue
+        values = [str(result[d].values[i]) for d, i in place.items()]
+        signs = {"1": "+", "-1": "-"}
+        short = "".join(signs[v] for v in values) if set(values) <= set(signs) else f"[{', '.join(values)}]"
+        found.append((name + short, place))
+    return found
+
+
+def _value(result: xr.Dataset, name: str, place: dict[str, int]) -> str:
+    """One number, with its standard error if it has one."""
+    value = float(result[name].isel({d: i for d, i in place.items() if d in result[name].dims}))
+    if not np.isfinite(value) and "outcome" in result:
+        return str(result["outcome"].isel(place, missing_dims="ignore").values)
+    if f"{name}_stderr" not in result:
+        return f"{value:.4f}"
+    error = float(result[f"{name}_stderr"].isel(place, missing_dims="ignore"))
+    return f"{value:.4f} ± {error:.4f}" if np.isfinite(error) else f"{value:.4f} ± ?"
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _remarks(result: xr.Dataset, rows: int, spots: int, dims: list[str]) -> list[str]:
+    """What the table leaves out, and what went wrong."""
+    points = int(np.prod([result.sizes[d] for d in dims]))
+    lines = []
+    if points > spots or rows > ROWS:
+        lines.append(f"{spots} of {points} points and {min(rows, ROWS)} of {rows} quantities shown")
+    if "outcome" in result and (bad := int((result["outcome"] != "converged").sum())):
+        words = sorted(set(np.unique(result["outcome"].values)) - {"converged"})
+        lines.append(f"{bad} of {result['outcome'].size} points are not converged: {', '.join(map(str, words))}")
+    if "failed" in result:
+        failed, runs = int(result["failed"].sum()), int(result["runs"].min())
+        lines.append(f"{runs} runs, {failed} failed" if failed else f"mean ± standard error over {runs} runs")
+    return lines
+
+
+def agreement_table(figures: Iterable[Figure], console: Console) -> None:
+    """Print every comparison of theory and simulation."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("figure", "comparison", "p", "largest deviation", "verdict"):
+        table.add_column(name, justify="right" if name == "p" else "left")
+    for figure in figures:
+        name = figure.key.rpartition("/")[2]
+        for comparison, one in figure.agreement.items():
+            table.add_row(name, comparison, f"{one.p:.2g}", f"{one.largest:.2f} standard errors", _verdict(one))
+        if not figure.agreement:
+            table.add_row(name, "[dim]nothing to compare[/]")
+    console.print(table)
+
+
+def _verdict(one: Agreement) -> str:
+    return "[green]agree[/]" if one.passed else "[bold red]DISAGREE[/]"
+
+
+def explain(found: options.Science, verb: Callable[..., Any], console: Console) -> None:
+    """Print the controls, laws and rules of a science and their fields."""
+    console.print(f"\n[bold]Controls of {found.name}[/] (a value 0.8, a list 1,2,5 or a range 0:50:501)")
+    words = _documented(verb)
+    _print_fields(console, {name: (p.default, words.get(name, "")) for name, p in options.verb_keywords(verb).items()})
+    for title, table in (("Laws, --law", found.laws), ("Rules, --rule", found.rules)):
+        console.print(f"\n[bold]{title}[/]")
+        before: dict[str, Any] = {}
+        for name, cls in table.items():
+            console.print(f"[cyan]{name}[/]  {_plain((cls.__doc__ or '').strip().splitlines()[0])}", highlight=False)
+            fields = _fields(cls)
+            if fields != before:  # rules often have the same fields: said once
+                _print_fields(console, fields)
+            before = fields
+    console.print(f"\n[bold]Starts, --start[/]\n{', '.join(map(_form, found.starts.values()))}", highlight=False)
+    console.print(f"\n[bold]Simulators, --simulator[/]\n{', '.join(found.simulators)}", highlight=False)
+
+
+def _form(cls: type) -> str:
+    """How a start is written."""
+    fields = ";".join(f"{f.name}=..." for f in dataclasses.fields(cls))
+    return f"{options.kebab(cls.__name__)} ({fields})"
+
+
+def _print_fields(console: Console, fields: dict[str, tuple[Any, str]]) -> None:
+    table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
+    for name, (default, words) in fields.items():
+        shown = "" if default in (dataclasses.MISSING, inspect.Parameter.empty, None) else f"{default}"
+        table.add_row(f"--{name.replace('_', '-')}", shown, words)
+    console.print(table, highlight=False)
+
+
+def _fields(cls: type) -> dict[str, tuple[Any, str]]:
+    """Fields of a law or rule: default and meaning."""
+    words: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        words |= _documented(base)
+    return {f.name: (f.default, words.get(f.name, "")) for f in dataclasses.fields(cls)}
+
+
+def _documented(thing: Any) -> dict[str, str]:
+    """The entries of a docstring's list of arguments or attributes."""
+    text = inspect.cleandoc(thing.__doc__ or "")
+    section = re.search(r"^(?:Args|Attributes):\n((?:[ ]+.*\n?|\n)+)", text, flags=re.MULTILINE)
+    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", section.group(1) if section else "", flags=re.MULTILINE)
+    return {name: _plain(" ".join(words.split())) for name, words in entries}
+
+
+def _plain(text: str) -> str:
+    """Mathematics without its signs, which a terminal does not set."""
+    words = re.sub(r"\\", " ", text.replace("$", "").replace(r"\cdot", "·"))
+    return " ".join(words.split()).replace("( ", "(").replace("[", "\\[")

@@ -1,0 +1,382 @@
+r"""The learners as scikit-learn estimators: `fit`, `predict`, pipelines, searches, weights.
+
+A class here checks its input, calls the learner of its science and keeps the result in attributes; it trains
+nothing by itself. Choices are objects: `LVQClassifier(rule=LVQ21(0.05), window=0.1)`. Where a learner did not come
+to an end the estimator warns, and `outcome_` says what happened; the attributes are finite all the same.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.spatial.distance import cdist
+from scipy.special import log_softmax, softmax
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from quenched.core import checks
+from quenched.core.types import InputError, Key, Outcome
+from quenched.prototypes import learner
+from quenched.prototypes.model import LVQ1, VQ, Interpolated, Rule
+
+
+def _key(random_state: Any) -> Key:
+    """A JAX key from scikit-learn's `random_state`."""
+    return jax.random.key(int(check_random_state(random_state).randint(2**31 - 1)))
+
+
+def _falling(rate: float, passes: int) -> Interpolated:
+    """Kohonen's advice: a rate that falls on a straight line to a hundredth over the passes."""
+    return Interpolated((rate, 0.01 * rate), until=checks.whole("passes", passes, least=1))
+
+
+def _present(X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, classes and weights of the rows that have a weight."""
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return X[weights > 0], y[weights > 0], weights[weights > 0]
+
+
+def _rows(estimator: BaseEstimator, X: Any) -> np.ndarray:
+    """The rows of a table that a fitted estimator is asked about."""
+    check_is_fitted(estimator)
+    rows: Any = validate_data(estimator, X, dtype=np.float64, reset=False)
+    return rows
+
+
+def _tell(fitted: learner.Fitted, rule: Rule) -> None:
+    """Warn where training stopped early."""
+    if fitted.outcome != Outcome.converged:
+        warnings.warn(
+            f"Training with {type(rule).__name__} {fitted.outcome.name} in pass {fitted.passes}; "
+            "a smaller rate or, for LVQ21, a narrower window may help.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def temperature(squared: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> float:
+    r"""The scale $T$ that makes $P(c \mid x) \propto e^{-d_c^2(x)/T}$ most likely on these rows.
+
+    The loss is convex in $1/T$. As in Platt's scaling each row's own class counts a little less than fully, by
+    $1/(n+2)$ shared among the classes, so that $T$ stays positive when the classes are separated perfectly.
+
+    Args:
+        squared: $d_c^2$, squared distance of each row from the nearest prototype of each class `[n, C]`.
+        codes: the class of each row `[n]`.
+        weights: its weight `[n]`.
+    """
+    unit = float(np.average(squared.mean(axis=1), weights=weights))
+    if unit == 0:
+        return 1.0
+    doubt = 1 / (weights.sum() + 2)
+
+    def loss(log_scale: float) -> float:
+        log_p = log_softmax(-squared / (unit * np.exp(log_scale)), axis=1)
+        own = log_p[np.arange(len(codes)), codes]
+        return -float(np.average((1 - doubt) * own + doubt * log_p.mean(axis=1), weights=weights))
+
+    found: Any = minimize_scalar(loss, bounds=(-12.0, 6.0), method="bounded", options={"xatol": 1e-3})
+    return unit * float(np.exp(found.x))
+
+
+class LVQClassifier(ClassifierMixin, BaseEstimator):
+    r"""Learning vector quantisation: the nearest of a few labelled prototypes decides.
+
+    $$\hat y(x) = \text{label of } \arg\min_S |x - w_S|$$
+
+    The prototypes are trained on-line (see `quenched.prototypes.fit`). Probabilities are
+    $P(c \mid x) \propto e^{-d_c^2(x)/T}$, where $d_c$ is the distance from the nearest prototype of class $c$ and $T$
+    the scale that is most likely on the training rows; so the most probable class is the predicted one.
+
+    Args:
+        rule: how prototypes learn: `LVQ1`, `LVQPlus`, `LVQ21`, `VQ` or your own, with a number or a `Schedule` in
+            passes as its rate. Its `g` sees the classes themselves if they are whole numbers, otherwise
+            their place in `classes_`. Default: `LVQ1`, its rate falling on a straight line from 0.1 to 0.001.
+        prototypes_per_class: how many, or `{class: how many}`.
+        passes: how often the table is presented.
+        window: of `LVQ21` with more than two prototypes (LVQ2.1); see `quenched.prototypes.fit`.
+        standardize: measure distances in features of mean 0 and variance 1.
+        shuffle: present the rows in a new random order in each pass.
+        random_state: seed of the start and the order.
+
+    Attributes:
+        classes_: the classes.
+        prototypes_: the prototypes, in the units of the data, `[K, N]`.
+        prototype_labels_: the class of each `[K]`.
+        temperature_: $T$.
+        trace_: rate, errors and wins in each pass.
+        outcome_: what became of the training.
+        n_iter_: passes made.
+        n_features_in_, feature_names_in_: columns seen in `fit`.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> from quenched.estimators import LVQClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> bool(LVQClassifier(prototypes_per_class=2, random_state=0).fit(X, y).score(X, y) > 0.9)
+        True
+    """
+
+    def __init__(
+        self,
+        rule: Rule | None = None,
+        *,
+        prototypes_per_class: int | Mapping[Any, int] = 1,
+        passes: int = 30,
+        window: float | None = None,
+        standardize: bool = False,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ):
+        self.rule = rule
+        self.prototypes_per_class = prototypes_per_class
+        self.passes = passes
+        self.window = window
+        self.standardize = standardize
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LVQClassifier:
+        """Train on a table.
+
+        Args:
+            X: rows `[n, N]`.
+            y: their classes `[n]`, two different ones at least.
+            sample_weight: weight w acts as w presentations in succession, zero as if the row were absent.
+
+        Returns:
+            The estimator.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        X, y, weights = _present(X, y, sample_weight)
+        self.classes_ = np.unique(y)
+        self.scaler_ = StandardScaler().fit(X, sample_weight=weights) if self.standardize else None
+        return self._train(X, y, weights, start=None, passes=self.passes, shuffle=self.shuffle)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> LVQClassifier:
+        """Go on with a batch of rows: one more pass, in the order given.
+
+        A first batch starts the prototypes, so it must hold rows of every class. The rate is that of the number
+        of passes (batches) made before; the probabilities' scale is learned from the latest batch.
+
+        Args:
+            X: rows `[n, N]`.
+            y: their classes `[n]`.
+            classes: all classes, at the first call; default those of the first batch.
+            sample_weight: as in `fit`.
+
+        Returns:
+            The estimator.
+        """
+        if self.standardize:
+            raise InputError("Argument `standardize` must be False for `partial_fit`, but it is True: "
+                             "the scale of rows to come is unknown.")  # fmt: skip
+        first = not hasattr(self, "prototypes_")
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
+        check_classification_targets(y)
+        X, y, weights = _present(X, y, sample_weight)
+        if first:
+            self.classes_ = np.unique(y if classes is None else classes)
+            self.scaler_ = None
+        start = None if first else self._fitted
+        return self._train(X, y, weights, start=start, passes=1, shuffle=False)
+
+    def _labels(self) -> np.ndarray:
+        """The classes as the rule sees them: whole numbers, in the order of `classes_`."""
+        return self.classes_.astype(int) if self.classes_.dtype.kind in "iub" else np.arange(len(self.classes_))
+
+    def _per_class(self) -> int | dict[int, int]:
+        """`prototypes_per_class` with the classes as the rule sees them."""
+        if not isinstance(self.prototypes_per_class, Mapping):
+            return self.prototypes_per_class
+        if set(self.prototypes_per_class) != set(self.classes_):
+            raise InputError(f"Argument `prototypes_per_class` must name the classes {self.classes_.tolist()}, "
+                             f"but it names {list(self.prototypes_per_class)}.")  # fmt: skip
+        return {int(k): self.prototypes_per_class[c] for k, c in zip(self._labels(), self.classes_, strict=True)}
+
+    def _check_classes(self, y: np.ndarray, *, all_needed: bool) -> None:
+        """Two classes at least; none unknown; none missing where prototypes are yet to be placed."""
+        known, present = set(self.classes_.tolist()), set(np.unique(y).tolist())
+        if len(known) < 2:
+            raise InputError(f"Argument `y` must hold two classes or more, but it has one class: {sorted(known)}.")
+        if present - known:
+            raise InputError(f"Argument `y` must hold known classes only, but {sorted(present - known)} are new.")
+        if all_needed and known - present:
+            raise InputError("Argument `y` must hold every class in the first batch, "
+                             f"but {sorted(known - present)} are missing.")  # fmt: skip
+
+    def _train(self, X, y, weights, *, start, passes, shuffle) -> LVQClassifier:
+        """Call the learner and keep what it found."""
+        self._check_classes(y, all_needed=start is None)
+        rule = LVQ1(_falling(0.1, self.passes)) if self.rule is None else self.rule
+        codes, labels = np.searchsorted(self.classes_, y), self._labels()
+        Z = X if self.scaler_ is None else self.scaler_.transform(X)
+        fitted = learner.fit(
+            rule,
+            (Z, labels[codes]),
+            key=_key(self.random_state),
+            prototypes_per_class=self._per_class(),
+            passes=passes,
+            start=start,
+            shuffle=shuffle,
+            sample_weight=weights,
+            window=self.window,
+        )
+        _tell(fitted, rule)
+        w = fitted.prototypes
+        self._fitted, self.trace_, self.outcome_, self.n_iter_ = fitted, fitted.trace, fitted.outcome, fitted.passes
+        self.prototypes_ = w if self.scaler_ is None else self.scaler_.inverse_transform(w)
+        self.prototype_labels_ = self.classes_[np.searchsorted(labels, fitted.labels)]
+        self.temperature_ = temperature(self._squared(X), codes, weights)
+        return self
+
+    def _squared(self, X: np.ndarray) -> np.ndarray:
+        """Squared distance from the nearest prototype of each class `[n, C]`, in the units of training."""
+        Z: Any = X if self.scaler_ is None else self.scaler_.transform(X)
+        w, labels = self._fitted.prototypes, self._fitted.labels
+        return np.column_stack([learner.nearest(w[labels == c], Z)[1] for c in self._labels()])
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of the nearest prototype of each row."""
+        squared = self._squared(_rows(self, X))
+        return self.classes_[np.argmin(squared, axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class `[n, C]`, largest for the predicted one."""
+        squared = self._squared(_rows(self, X))
+        return softmax(-squared / self.temperature_, axis=1)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Minus the squared distance of each class `[n, C]`; for two classes the difference of the two `[n]`."""
+        squared = self._squared(_rows(self, X))
+        return squared[:, 0] - squared[:, 1] if len(self.classes_) == 2 else -squared
+
+
+class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    r"""Vector quantisation: prototypes that stand for the rows nearest to them, trained on-line.
+
+    On-line training lowers the quantisation error $\langle \min_S |x - w_S|^2 \rangle$ step by step; with a falling
+    rate it ends close to what k-means finds.
+
+    Args:
+        n_clusters: how many prototypes.
+        rule: `VQ` or your own rule without labels, with a number or a `Schedule` in passes as its rate.
+            Default: `VQ`, its rate falling on a straight line from 0.1 to 0.001.
+        passes: how often the table is presented.
+        shuffle: present the rows in a new random order in each pass.
+        random_state: seed of the start and the order.
+
+    Attributes:
+        cluster_centers_: the prototypes `[K, N]`.
+        labels_: the nearest prototype of each training row `[n]`.
+        inertia_: weighted sum of the squared distances between rows and their prototypes.
+        trace_: rate, errors and wins in each pass.
+        outcome_: what became of the training.
+        n_iter_: passes made.
+        n_features_in_, feature_names_in_: columns seen in `fit`.
+
+    Example:
+        >>> from sklearn.datasets import make_blobs
+        >>> from quenched.estimators import VQClusterer
+        >>> X, _ = make_blobs(centers=3, random_state=0)
+        >>> VQClusterer(n_clusters=3, random_state=0).fit(X).cluster_centers_.shape
+        (3, 2)
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        rule: Rule | None = None,
+        passes: int = 30,
+        shuffle: bool = True,
+        random_state: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.rule = rule
+        self.passes = passes
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> VQClusterer:
+        """Train on a table.
+
+        Args:
+            X: rows `[n, N]`.
+            y: not used.
+            sample_weight: weight w acts as w presentations in succession, zero as if the row were absent.
+
+        Returns:
+            The estimator.
+        """
+        X = validate_data(self, X, dtype=np.float64)
+        return self._train(X, sample_weight, start=None, passes=self.passes, shuffle=self.shuffle)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> VQClusterer:
+        """Go on with a batch of rows: one more pass, in the order given; `labels_` are those of the batch.
+
+        A first batch starts the prototypes. The rate is that of the number of passes (batches) made before.
+
+        Args:
+            X: rows `[n, N]`.
+            y: not used.
+            sample_weight: as in `fit`.
+
+        Returns:
+            The estimator.
+        """
+        first = not hasattr(self, "cluster_centers_")
+        X = validate_data(self, X, dtype=np.float64, reset=first)
+        return self._train(X, sample_weight, start=None if first else self._fitted, passes=1, shuffle=False)
+
+    def _train(self, X, sample_weight, *, start, passes, shuffle) -> VQClusterer:
+        """Call the learner and keep what it found."""
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        rule = VQ(_falling(0.1, self.passes)) if self.rule is None else self.rule
+        rows, count = int(np.sum(weights > 0)), checks.whole("n_clusters", self.n_clusters, least=1)
+        if start is None and rows < count:
+            raise InputError(f"Argument `n_clusters` must not exceed the rows, but n_samples={rows} and "
+                             f"n_clusters={count}.")  # fmt: skip
+        fitted = learner.fit(
+            rule,
+            X,
+            key=_key(self.random_state),
+            prototypes_per_class=count,
+            passes=passes,
+            start=start,
+            shuffle=shuffle,
+            sample_weight=weights,
+        )
+        _tell(fitted, rule)
+        self._fitted, self.trace_, self.outcome_, self.n_iter_ = fitted, fitted.trace, fitted.outcome, fitted.passes
+        self.cluster_centers_ = fitted.prototypes
+        self._n_features_out = len(self.cluster_centers_)
+        self.labels_, squared = learner.nearest(self.cluster_centers_, X)
+        self.inertia_ = float(weights @ squared)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The index of the nearest prototype of each row."""
+        rows = _rows(self, X)
+        return learner.nearest(self.cluster_centers_, rows)[0]
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The distance of each row from each prototype `[n, K]`."""
+        rows = _rows(self, X)
+        return cdist(rows, self.cluster_centers_)

@@ -1,0 +1,20 @@
+"""Set-up common to all tests."""
+
+import os
+from pathlib import Path
+
+import jax
+import pytest
+
+# Both workers of a test run compile the same programs: the second one to ask finds them on disk.
+CACHE = Path(os.environ.get("QUENCHED_TEST_CACHE", Path(__file__).parents[1] / ".pytest_cache" / "jax"))
+jax.config.update("jax_compilation_cache_dir", str(CACHE))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+
+@pytest.fixture
+def double():
+    """Double precision for tests of pure JAX functions."""
+    with jax.enable_x64(True):
+        yield

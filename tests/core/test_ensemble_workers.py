@@ -1,0 +1,226 @@
+"""Many runs in other processes: the same bits everywhere, workers that die, sweeps that are interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent import futures
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import psutil
+import pytest
+
+from quenched.core.ensemble import Dask, Ensemble, Local, Processes, ensemble, executors
+from quenched.core.types import InputError
+
+KEY = jax.random.key(11)
+RUNS, BATCH = 6, 2
+POINTS = [0.5, 1.0, 2.0]
+
+
+def mixed(key, point):
+    """What has different last bits when threads are not held still: a decomposition and a long inner product."""
+    x = jax.random.normal(key, (160, 160))
+    z = jax.random.normal(jax.random.fold_in(key, 1), (50_000,))
+    return {"factor": jnp.linalg.cholesky(x @ x.T / 160 + point * jnp.eye(160)), "inner": z @ jnp.exp(point * z)}
+
+
+def slow(key, point):
+    """A run that takes its time, in processes that are told to."""
+    x = jax.random.normal(key)
+
+    def wait(x):
+        time.sleep(float(os.environ.get("PAUSE", "0")))
+        return x
+
+    y = jax.pure_callback(wait, jax.ShapeDtypeStruct((), x.dtype), x, vmap_method="sequential")
+    return {"x": point * y}
+
+
+def deadly(key, point, *, marker):
+    """A run that kills the process it is in, unless another has done so."""
+    x = jax.random.normal(key)
+
+    def kill(x):
+        if not os.path.exists(marker):
+            Path(marker).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x
+
+    y = jax.pure_callback(kill, jax.ShapeDtypeStruct((), x.dtype), x, vmap_method="sequential")
+    return {"x": point * y}
+
+
+def same(one: Ensemble, other: Ensemble) -> bool:
+    """Equal to the last bit."""
+    return all(one.values[name].tobytes() == other.values[name].tobytes() for name in one.values)
+
+
+def until(condition, seconds=30.0):
+    """Wait for a condition, not for ever."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def pieces(folder) -> list:
+    return sorted(Path(folder).glob("*.npz"))
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    options = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options, env={"PAUSE": "0.05"}) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return ensemble(mixed, KEY, POINTS, runs=RUNS, batch=BATCH, executor=Local())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_processes_give_the_same_bits(reference, workers):
+    result = ensemble(mixed, KEY, POINTS, runs=RUNS, batch=BATCH, executor=Processes(workers))
+    assert result.computed == 9
+    assert same(result, reference)
+
+
+def test_dask_gives_the_same_bits(reference, client):
+    result = ensemble(mixed, KEY, POINTS, runs=RUNS, batch=BATCH, executor=Dask(client))
+    assert result.computed == 9
+    assert same(result, reference)
+    address = client.scheduler.address
+    assert ensemble(slow, KEY, POINTS, runs=1, executor=Dask(address)).computed == 3
+
+
+def test_a_killed_process_is_replaced(tmp_path):
+    function = functools.partial(deadly, marker=str(tmp_path / "killed"))
+    result = ensemble(function, KEY, POINTS, runs=4, batch=2, executor=Processes(2))
+    assert (tmp_path / "killed").exists()
+    assert (result.computed, result.messages) == (6, ())
+    assert same(result, ensemble(function, KEY, POINTS, runs=4, batch=2))
+
+
+class Broken(futures.Executor):
+    """A pool of one worker that dies at the pieces of the first point."""
+
+    def __init__(self):
+        self.alive = True
+
+    def submit(self, function, piece, /):  # pyright: ignore[reportIncompatibleMethodOverride]
+        future = futures.Future()
+        self.alive = self.alive and piece.point != 0
+        future.set_result((np.zeros(2),)) if self.alive else future.set_exception(BrokenProcessPool())
+        return future
+
+
+def test_a_piece_that_always_kills_fails_alone(monkeypatch):
+    started = []
+
+    @contextlib.contextmanager
+    def pool(workers, payload):
+        started.append(workers)
+        yield Broken()
+
+    monkeypatch.setattr(executors, "_pool", pool)
+    result = ensemble(slow, KEY, POINTS, runs=2, batch=2, executor=Processes(2, restarts=1))
+    # Nobody comes to an end, the suspect goes last and alone, and then it has two more lives.
+    assert started == [2, 1, 1, 1]
+    np.testing.assert_array_equal(result.failed, [[True] * 2, [False] * 2, [False] * 2])
+    assert len(result.messages) == 1
+    assert result.messages[0].startswith("Runs 0 to 1 of point 0 raised the worker process died 2 times in a row")
+
+
+def test_a_killed_dask_worker_is_replaced(tmp_path, client):
+    victim = min(client.run(os.getpid).values())
+
+    def kill():
+        until(lambda: len(pieces(tmp_path)) >= 2)
+        os.kill(victim, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    result = ensemble(slow, KEY, POINTS, runs=8, batch=1, executor=Dask(client), folder=tmp_path)
+    killer.join()
+    assert (result.computed, result.messages) == (24, ())
+    assert same(result, ensemble(slow, KEY, POINTS, runs=8, batch=1))
+    until(lambda: len(client.run(os.getpid)) == 2)
+    assert victim not in client.run(os.getpid).values()
+
+
+def test_bugs_in_workers_and_wrong_addresses_raise(client, monkeypatch):
+    def forgets(key, point):
+        if multiprocessing.current_process().name != "MainProcess":
+            raise ZeroDivisionError("only in a worker")
+        return {"x": point}
+
+    for executor in (Processes(1), Dask(client)):
+        with pytest.raises(ZeroDivisionError, match="only in a worker"):
+            ensemble(forgets, KEY, POINTS, runs=2, executor=executor)
+    with pytest.raises(
+        InputError, match=r"Argument `client` must name a Dask scheduler that is running, but .*nonsense"
+    ):
+        ensemble(forgets, KEY, POINTS, runs=2, executor=Dask("nonsense://1"))
+    with pytest.raises(InputError, match="Argument `workers` must be at least 1, but 0 was given"):
+        Processes(0)
+
+
+def test_what_cannot_be_pickled_is_refused():
+    lock = threading.Lock()
+
+    def function(key, point):
+        with lock:
+            return {"x": point}
+
+    with pytest.raises(InputError, match="Argument `function` must be picklable to run in other processes, but "):
+        ensemble(function, KEY, POINTS, runs=2, executor=Processes(1))
+    assert ensemble(function, KEY, POINTS, runs=2).computed == 3
+
+
+def sweep(folder: str, executor: str) -> None:
+    """A sweep for another process to be interrupted in."""
+    chosen = {"Local": Local(), "Processes": Processes(2)}[executor]
+    ensemble(slow, KEY, POINTS, runs=6, batch=1, executor=chosen, folder=folder)
+
+
+@pytest.mark.parametrize(
+    ("executor", "interrupt"),
+    [("Local", signal.SIGINT), ("Processes", signal.SIGINT), ("Processes", signal.SIGKILL)],
+)
+def test_an_interrupted_sweep_is_resumed(tmp_path, executor, interrupt):
+    start = f"import {__name__} as t; t.sweep({str(tmp_path)!r}, {executor!r})"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PAUSE": "0.3"}
+    # A session of its own is a group of its own: Ctrl-C on a terminal reaches the workers too.
+    process = subprocess.Popen(
+        [sys.executable, "-c", start], env=environment, start_new_session=True, stderr=subprocess.PIPE, text=True
+    )
+    until(lambda: len(pieces(tmp_path)) >= 3)
+    family = psutil.Process(process.pid).children(recursive=True)
+    if interrupt == signal.SIGINT:
+        os.killpg(process.pid, interrupt)
+    else:
+        process.kill()
+    _, said = process.communicate(timeout=5)
+    assert process.returncode == -interrupt
+    assert (interrupt == signal.SIGKILL) != ("KeyboardInterrupt" in said)
+    assert psutil.wait_procs(family, timeout=5)[1] == [], "workers outlived the sweep"
+
+    done = len(pieces(tmp_path))
+    assert 3 <= done < 18
+    rest = ensemble(slow, KEY, POINTS, runs=6, batch=1, folder=tmp_path)
+    assert (rest.loaded, rest.computed, rest.damaged) == (done, 18 - done, 0)
+    assert same(rest, ensemble(slow, KEY, POINTS, runs=6, batch=1))

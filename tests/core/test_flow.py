@@ -1,0 +1,69 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from quenched.core import fixed_point, flow
+from quenched.core.types import Outcome
+from tests import tolerances
+
+
+def decay(t, y, rate):
+    return -rate * y
+
+
+def test_integrates_exponential_decay(double):
+    times = jnp.linspace(0.0, 5.0, 6)
+    path = flow.integrate(decay, jnp.array([2.0]), times, 0.7)
+    np.testing.assert_allclose(path.states[:, 0], 2 * np.exp(-0.7 * np.asarray(times)), rtol=tolerances.FLOW)
+    assert np.all(path.outcome == Outcome.converged)
+
+
+def test_divergence_is_an_outcome(double):
+    path = flow.integrate(lambda t, y, _: y, jnp.array([1.0]), jnp.array([1.0, 100.0]), bound=1e6)
+    assert path.outcome.tolist() == [Outcome.converged, Outcome.diverged]
+    assert np.isfinite(path.states[0, 0])
+    assert np.isnan(path.states[1, 0])
+
+
+def test_running_out_of_steps_is_an_outcome(double):
+    path = flow.integrate(decay, jnp.array([1.0]), jnp.array([1e3]), 1.0, max_steps=16)
+    assert path.outcome.tolist() == [Outcome.stalled]
+
+
+def test_gradient_through_a_flow(double):
+    end = lambda rate: flow.integrate(decay, jnp.array([2.0]), jnp.array([3.0]), rate).states[0, 0]  # noqa: E731
+    assert float(jax.grad(end)(0.7)) == pytest.approx(-6 * np.exp(-2.1), rel=tolerances.GRADIENT)
+
+
+def test_settle_finds_rest_and_its_eigenvalues(double):
+    # dx = 1 - x^2: rests at 1 with eigenvalue -2
+    rest = flow.settle(lambda t, x, _: 1 - x**2, jnp.array([0.1]))
+    assert float(rest.state[0]) == pytest.approx(1.0, abs=1e-12)
+    assert float(rest.eigenvalues.real[0]) == pytest.approx(-2.0, abs=1e-9)
+    assert int(rest.outcome) == Outcome.converged
+
+
+def test_settle_reports_divergence(double):
+    rest = flow.settle(lambda t, x, _: x, jnp.array([0.1]), bound=1e3)
+    assert int(rest.outcome) == Outcome.diverged
+
+
+@pytest.mark.parametrize("newton", [True, False])
+def test_root_and_its_implicit_derivative(double, newton):
+    solve = lambda a: fixed_point.root(lambda x, a: x**2 - a, jnp.array(1.0), a, newton=newton).value  # noqa: E731
+    assert float(solve(2.0)) == pytest.approx(np.sqrt(2), abs=1e-12)
+    assert float(jax.grad(solve)(2.0)) == pytest.approx(1 / (2 * np.sqrt(2)), rel=1e-9)
+
+
+def test_root_that_does_not_exist_is_marked(double):
+    found = fixed_point.root(lambda x, _: x**2 + 1.0, jnp.array(0.7), max_steps=50)
+    assert int(found.outcome) != Outcome.converged
+    assert float(found.residual) >= 1.0
+
+
+def test_damped_fixed_point(double):
+    # x <- -1.5 x + 1 diverges undamped; the fixed point is 0.4
+    update = lambda x, _: 1 - 1.5 * x  # noqa: E731
+    assert float(fixed_point.fixed_point(update, jnp.array(0.0), damping=0.5).value) == pytest.approx(0.4, abs=1e-10)
+    assert int(fixed_point.fixed_point(update, jnp.array(0.0), max_steps=50).outcome) != Outcome.converged

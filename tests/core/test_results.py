@@ -1,0 +1,92 @@
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+import quenched
+from quenched import prototypes
+from quenched.core import results
+from quenched.core.results import OutputError
+from quenched.core.types import InputError
+
+
+@pytest.fixture(scope="module")
+def points():
+    law, rule = prototypes.TwoClusters(prior=0.7), prototypes.LVQ1(rate=0.2)
+    return prototypes.measure(
+        law, rule, alpha=[0.5, 1], prior=[0.3, 0.6], size=10, runs=12, key=jax.random.key(0), tests=5,
+        simulator=prototypes.Chain(),
+    )  # fmt: skip
+
+
+def test_a_result_says_where_it_comes_from(points):
+    assert '"TwoClusters"' in points.attrs["law"]
+    assert '"rate": 0.2' in points.attrs["rule"]
+    assert points.attrs["version"] == results.version()
+    assert points.attrs["seed"]
+    assert points.attrs["source"] == "simulation"
+
+
+def test_mean_and_standard_error_are_those_of_the_runs(points):
+    for name in ("R", "Q", "error"):
+        runs = points[f"{name}_run"]
+        xr.testing.assert_allclose(points[name], runs.mean("run").rename(name))
+        stderr = runs.std("run", ddof=1) / np.sqrt(points.sizes["run"])
+        np.testing.assert_allclose(points[f"{name}_stderr"], stderr, atol=1e-12)
+    assert points.runs.dims == ("prior",)
+    assert np.all(points.failed == 0)
+
+
+def test_failed_runs_are_kept_but_not_averaged():
+    law, rule = prototypes.TwoClusters(), prototypes.LVQ1()
+    from quenched.core import controls
+
+    value = np.array([[[1.0], [3.0], [np.nan]]])
+    result = results.assemble_runs(
+        {"error": value}, np.array([[False, False, True]]), controls.expand(law, rule, {}), {"alpha": np.array([1.0])},
+        {"error": ()}, {},
+    )  # fmt: skip
+    assert float(result.error.squeeze()) == 2.0
+    assert float(result.error_stderr.squeeze()) == pytest.approx(1.0)
+    assert int(result.runs) == 2
+    assert int(result.failed) == 1
+    assert result.sizes["run"] == 3
+
+
+def test_save_and_load_give_the_same(points, tmp_path):
+    path = quenched.save(points, tmp_path / "deep" / "points.nc")
+    xr.testing.assert_identical(quenched.load(path), points.assign_attrs(format=results.FORMAT))
+    curve = prototypes.curve(prototypes.TwoClusters(), prototypes.LVQ21(0.5), alpha=[1.0, 1e4])
+    xr.testing.assert_identical(quenched.load(quenched.save(curve, tmp_path / "curve.nc")), curve)
+
+
+def test_a_damaged_file_gets_a_sentence(points, tmp_path):
+    whole = quenched.save(points, tmp_path / "points.nc").read_bytes()
+    for cut in (len(whole) // 2, 100, 0):
+        (tmp_path / "cut.nc").write_bytes(whole[:cut])
+        with pytest.raises(InputError, match="damaged|not"):
+            quenched.load(tmp_path / "cut.nc")
+    with pytest.raises(InputError, match="is not there"):
+        quenched.load(tmp_path / "nowhere.nc")
+    xr.Dataset({"a": 1}).to_netcdf(tmp_path / "foreign.nc", engine="h5netcdf")
+    with pytest.raises(InputError, match="must be a result of quenched"):
+        quenched.load(tmp_path / "foreign.nc")
+    changed = points.copy(deep=True).assign_attrs(format=1, checksum="0")
+    changed.to_netcdf(tmp_path / "changed.nc", engine="h5netcdf")
+    with pytest.raises(InputError, match="checksum"):
+        quenched.load(tmp_path / "changed.nc")
+
+
+def test_a_result_is_not_lost_when_the_place_cannot_be_written(points, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OutputError, match="the result was put in") as caught:
+        quenched.save(points, tmp_path / "file" / "points.nc")
+    refuge = str(caught.value).rsplit("put in ", 1)[1].rstrip(".")
+    xr.testing.assert_identical(quenched.load(refuge), points)
+
+
+def test_nothing_is_left_behind_when_writing_fails(points, tmp_path):
+    (tmp_path / "points.nc").mkdir()
+    with pytest.raises(OutputError):
+        quenched.save(points, tmp_path / "points.nc")
+    assert [p.name for p in tmp_path.iterdir()] == ["points.nc"]

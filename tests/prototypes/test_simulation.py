@@ -1,0 +1,135 @@
+"""The experiment, and its agreement with the theory: the proof of this science."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import quenched
+from quenched import prototypes
+from quenched.core.types import InputError
+from tests import tolerances
+from tests.prototypes.cases import BROKEN, THREE, TIMES, A, B
+
+KEY = jax.random.key(2006)
+
+CASES = {
+    "LVQ1": (A, prototypes.LVQ1(0.2), None),
+    "LVQ+": (A, prototypes.LVQPlus(0.2), None),
+    "VQ": (A, prototypes.VQ(0.2), BROKEN),
+    "unequal variances": (B, prototypes.LVQ1(0.2), None),
+    "three prototypes": (A, prototypes.LVQ1(0.2, labels=(1, -1, -1)), THREE),
+    "LVQ2.1": (A, prototypes.LVQ21(0.2), None),
+    "three clusters, schedule": (
+        prototypes.Clusters([0.5, 0.3, 0.2], (1, -1, -1), [1.5, 1.0, 1.0], [1.0, 0.5, 0.8],
+                            [[1.0, 0.2, 0.0], [0.2, 1.0, -0.3], [0.0, -0.3, 1.0]]),
+        prototypes.LVQ1(prototypes.Decay(0.4, 10.0)), None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_theory_agrees_with_the_direct_simulation(name):
+    law, rule, start = CASES[name]
+    curve = prototypes.curve(law, rule, alpha=TIMES, start=start)
+    points = prototypes.measure(law, rule, alpha=TIMES, size=200, runs=100, key=KEY, start=start, tests=200)
+    assert int(points.failed) == 0
+    granted = {"relative_allowance": tolerances.FINITE_SIZE} if rule.all_move else {}
+    proof = quenched.agreement(curve, points, allowance=tolerances.FINITE_SIZE, **granted)
+    assert proof.passed, str(proof)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_chain_is_the_direct_simulation(name):
+    law, rule, start = CASES[name]
+    given = {"alpha": [1.0, 5.0, 10.0], "runs": 200, "start": start, "tests": 100}
+    direct = prototypes.measure(law, rule, size=40, key=KEY, **given)
+    chain = prototypes.measure(law, rule, size=40, key=jax.random.key(7), simulator=prototypes.Chain(), **given)
+    proof = quenched.agreement(direct, chain)  # the same law at the same N: no allowance
+    assert proof.passed, str(proof)
+    spread = [np.asarray(x.R_run.std("run")) for x in (direct, chain)]
+    np.testing.assert_allclose(spread[0], spread[1], rtol=0.35)  # 200 runs know a spread to 5%, 5 sigma and ratio
+
+
+def test_the_spread_falls_as_one_over_root_n():
+    sizes, spread = np.array([100, 400, 1600]), []
+    for size in sizes:
+        points = prototypes.measure(
+            A, prototypes.LVQ1(0.2), alpha=3.0, size=int(size), runs=2000, key=jax.random.key(5), batch=500, tests=1,
+            simulator=prototypes.Chain(),
+        )  # fmt: skip
+        spread.append(float(points.R_run.sel(prototype=1, cluster=1).std("run", ddof=1)))
+    slope = np.polyfit(np.log(sizes), np.log(spread), 1)[0]
+    assert slope == pytest.approx(-0.5, abs=0.03)
+
+
+def test_the_bias_falls_as_one_over_n():
+    sizes = np.array([20, 40, 80])
+    theory = float(prototypes.curve(A, prototypes.LVQ1(0.5), alpha=2.0).Q.sel(prototype=1, prototype2=1))
+    bias = []
+    for size in sizes:
+        points = prototypes.measure(
+            A, prototypes.LVQ1(0.5), alpha=2.0, size=int(size), runs=8000, key=jax.random.key(6), batch=1000, tests=1,
+            simulator=prototypes.Chain(),
+        )  # fmt: skip
+        bias.append(float(points.Q.sel(prototype=1, prototype2=1)) - theory)
+    slope = np.polyfit(np.log(sizes), np.log(np.abs(bias)), 1)[0]
+    assert slope == pytest.approx(-1.0, abs=0.3)
+
+
+def test_the_start_has_exactly_the_asked_overlaps():
+    for simulator in (prototypes.Direct(), prototypes.Chain()):
+        points = prototypes.measure(
+            A,
+            prototypes.LVQ1(0.2),
+            alpha=[0.0, 1.0],
+            size=12,
+            runs=3,
+            key=KEY,
+            start=BROKEN,
+            simulator=simulator,
+            tests=5,
+        )
+        np.testing.assert_allclose(points.R.sel(alpha=0), BROKEN.R, atol=1e-14)
+        np.testing.assert_allclose(points.Q.sel(alpha=0), BROKEN.Q, atol=1e-14)
+
+
+def test_the_same_key_gives_the_same_numbers_and_a_sweep_is_its_points():
+    given = {"alpha": [1.0], "size": 12, "runs": 5, "key": KEY, "tests": 5, "simulator": prototypes.Chain()}
+    one = prototypes.measure(A, prototypes.LVQ1(0.2), **given)
+    two = prototypes.measure(A, prototypes.LVQ1(0.2), **given)
+    assert one.identical(two)
+    sweep = prototypes.measure(A, prototypes.LVQ1(0.2), prior=[0.8, 0.5], **given)
+    np.testing.assert_array_equal(sweep.R_run.sel(prior=0.8), one.R_run)
+    assert sweep.runs.values.tolist() == [5, 5]
+
+
+def test_a_users_rule_is_simulated_as_it_is_solved():
+    class Cautious(prototypes.Rule):
+        def g(self, S, sigma):
+            return jnp.where(S == sigma, 1.0, -0.5)
+
+    curve = prototypes.curve(A, Cautious(0.2), alpha=[2.0, 5.0])
+    points = prototypes.measure(
+        A, Cautious(0.2), alpha=[2.0, 5.0], size=200, runs=60, key=KEY, simulator=prototypes.Chain(), tests=200
+    )
+    assert quenched.agreement(curve, points, allowance=tolerances.FINITE_SIZE).passed
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"size": 4}, "`size` must exceed the number of vectors, 2 prototypes and 2 centres"),
+        ({"size": 0}, "`size` must be at least 1"),
+        ({"size": 10.5}, "`size` must be a whole number"),
+        ({"runs": 0}, "`runs`"),
+        ({"alpha": [2.0, 1.0]}, "`alpha` must increase"),
+        ({"tests": 0}, "`tests` must be at least 1"),
+        ({"start": prototypes.Overlaps(np.eye(2), 0.1 * np.eye(2))}, "overlaps that vectors can have"),
+        ({"rule": prototypes.LVQ1(0.1, labels=(1, 1, -1)), "size": 5}, "3 prototypes"),
+    ],
+)
+def test_bad_input_gets_a_sentence(given, sentence):
+    every = {"rule": prototypes.LVQ1(0.2), "alpha": [1.0], "size": 10, "runs": 4, "key": KEY, **given}
+    with pytest.raises(InputError, match=sentence):
+        prototypes.measure(A, **every)

@@ -1,0 +1,244 @@
+"""Check values, identities, exact limits and gradients of the flow of the overlaps."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quenched import prototypes
+from quenched.core.types import InputError
+from quenched.prototypes import theory
+from quenched.prototypes.theory import winners
+from tests import tolerances
+from tests.prototypes.cases import BROKEN, THREE, A, B
+from tests.systems import lvq21
+
+
+orthants = jax.jit(winners.orthants)
+
+
+def overlaps(seed, K, M=2, scale=0.5):
+    rng = np.random.default_rng(seed)
+    R = scale * rng.standard_normal((K, M))
+    extra = rng.standard_normal((K, K)) * 0.4
+    return jnp.asarray(R), jnp.asarray(R @ R.T + extra @ extra.T + 0.05 * np.eye(K))
+
+
+def test_check_values_of_lvq1():
+    at = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=[1.0, 10.0])
+    assert float(at.error[0]) == pytest.approx(0.31393, abs=tolerances.DIGITS)
+    assert float(at.error[1]) == pytest.approx(0.29015, abs=tolerances.DIGITS)
+    last = at.sel(alpha=10)
+    np.testing.assert_allclose(last.R, [[0.91942, -0.13762], [-0.15852, 0.19562]], atol=tolerances.DIGITS)
+    np.testing.assert_allclose(last.Q, [[1.0120, -0.15811], [-0.15811, 0.17972]], atol=5e-5)
+
+
+def test_check_values_of_lvq_plus_and_lvq21():
+    assert float(prototypes.curve(A, prototypes.LVQPlus(0.2), alpha=10.0).error) == pytest.approx(0.30538, abs=6e-6)
+    both = prototypes.curve(A, prototypes.LVQ21(0.2), alpha=[5.0, 10.0]).error
+    np.testing.assert_allclose(both, [0.20726, 0.18128], atol=tolerances.DIGITS)
+
+
+def test_values_do_not_change_when_tolerances_are_tightened(double):
+    loose = theory.state(A, prototypes.LVQ1(0.2), 10.0)
+    tight = theory.state(A, prototypes.LVQ1(0.2), 10.0, rtol=1e-11, atol=1e-13)
+    for one, two in zip(loose[:3], tight[:3], strict=True):
+        np.testing.assert_allclose(one, two, atol=tolerances.FLOW)
+
+
+@given(seed=st.integers(0, 10_000), prior=st.floats(0.05, 0.95), v=st.floats(0.1, 3.0))
+@settings(max_examples=25, deadline=None)
+def test_orthants_equal_the_closed_form_at_two_prototypes(seed, prior, v):
+    with jax.enable_x64(True):
+        mix = prototypes.TwoClusters(prior=prior, separation=1.3, variances=(v, 1.0)).mixture()
+        R, Q = overlaps(seed, 2)
+        for one, two in zip(winners.two(mix, R, Q), orthants(mix, R, Q), strict=True):
+            np.testing.assert_allclose(one, two, atol=tolerances.MACHINE)
+
+
+def test_check_values_of_three_prototypes(double):
+    R = jnp.array([[0.5, 0.1], [0.2, 0.4], [-0.3, 0.6]])
+    win = orthants(prototypes.TwoClusters().mixture(), R, R @ R.T + 0.1 * jnp.eye(3)).win
+    np.testing.assert_allclose(win[:, 0], [0.631319, 0.243135, 0.125546], atol=1e-6)
+
+
+@pytest.mark.parametrize("K", [2, 3, 4, 5])
+def test_somebody_wins_and_what_is_won_adds_up(double, K):
+    gram = jnp.array([[1.0, 0.3, -0.2], [0.3, 1.0, 0.1], [-0.2, 0.1, 1.0]])
+    mix = prototypes.Clusters([0.2, 0.3, 0.5], (0, 1, 1), [1.0, 1.2, 0.7], [1.0, 0.5, 2.0], gram).mixture()
+    R, Q = overlaps(K, K, M=3)
+    average = jax.jit(winners.averages)(mix, R, Q)
+    mean_h, mean_b = winners.means(mix, R)
+    np.testing.assert_allclose(average.win.sum(axis=0), 1.0, atol=tolerances.QUADRATURE)
+    np.testing.assert_allclose(average.h.sum(axis=0), mean_h, atol=tolerances.QUADRATURE)
+    np.testing.assert_allclose(average.b.sum(axis=0), mean_b, atol=tolerances.QUADRATURE)
+
+
+@pytest.mark.parametrize("K", [3, 5])
+def test_averages_equal_brute_force(double, K):
+    """A million drawn projections, no formula."""
+    law = prototypes.TwoClusters(prior=0.6, separation=1.2, variances=(0.8, 1.5))
+    mix, (R, Q) = law.mixture(), overlaps(7, K)
+    average = jax.jit(winners.averages)(mix, R, Q)
+    cov = np.block([[np.eye(2), np.asarray(R).T], [np.asarray(R), np.asarray(Q)]])
+    rng = np.random.default_rng(0)
+    for k, v in enumerate((0.8, 1.5)):
+        centre = 1.2 * np.concatenate([np.eye(2)[k], np.asarray(R)[:, k]])
+        x = rng.multivariate_normal(centre, v * cov, size=1_000_000)
+        winner = np.argmax(2 * x[:, 2:] - np.diagonal(Q), axis=1)
+        for S in range(K):
+            won = winner == S
+            assert float(average.win[S, k]) == pytest.approx(won.mean(), abs=0.002)
+            np.testing.assert_allclose(average.b[S, :, k], (x[:, :2] * won[:, None]).mean(axis=0), atol=0.006)
+            np.testing.assert_allclose(average.h[S, :, k], (x[:, 2:] * won[:, None]).mean(axis=0), atol=0.006)
+
+
+@pytest.mark.parametrize("K", [3, 5])
+def test_lines_approach_the_orthants(double, K):
+    mix, (R, Q) = A.mixture(), overlaps(3, K)
+    for one, two in zip(orthants(mix, R, Q), winners.lines(mix, R, Q), strict=True):
+        np.testing.assert_allclose(one, two, atol=0.005)
+
+
+def test_identical_prototypes_of_a_class_reduce_to_one(double):
+    # a third prototype far away never wins: the flow of the other two is the closed one
+    R2, Q2 = overlaps(1, 2)
+    R = jnp.vstack([R2, jnp.zeros((1, 2))])
+    Q = jnp.zeros((3, 3)).at[:2, :2].set(Q2).at[2, 2].set(1e6)
+    three = prototypes.LVQ1(0.2, labels=(1, -1, 1))
+    dR, dQ = jax.jit(lambda R, Q: theory.field(A, three, R, Q))(R, Q)
+    dR2, dQ2 = theory.field(A, prototypes.LVQ1(0.2), R2, Q2)
+    np.testing.assert_allclose(dR[:2], dR2, atol=tolerances.MACHINE)
+    np.testing.assert_allclose(dQ[:2, :2], dQ2, atol=tolerances.MACHINE)
+
+
+def test_three_prototypes_in_a_common_dimension_match_a_general_gram(double):
+    """Antipodal centres: the world of `Clusters` with B_2 = -B_1 is that of one axis."""
+    law = prototypes.Clusters([0.5, 0.5], (1, -1), gram=[[1.0, -1.0], [-1.0, 1.0]])
+    start = prototypes.Overlaps(R=[[0.3, -0.3], [-0.3, 0.3]], Q=[[0.2, 0.0], [0.0, 0.2]])
+    found = theory.state(law, prototypes.LVQ1(0.2), 20.0, start)
+    np.testing.assert_allclose(found.R[:, 0], -found.R[:, 1], atol=1e-10)
+    np.testing.assert_allclose(found.R[0], -found.R[1], atol=1e-10)  # the world is symmetric
+
+
+@pytest.mark.parametrize("prior", [0.8, 0.5])
+def test_lvq21_is_linear(prior):
+    law, rate = prototypes.TwoClusters(prior=prior), 0.2
+    found = prototypes.curve(law, prototypes.LVQ21(rate), alpha=[1.0, 10.0, 30.0])
+    for alpha in (1.0, 10.0, 30.0):
+        exact = lvq21.R(prior, 1.0, rate, alpha, np.zeros((2, 2)))
+        np.testing.assert_allclose(found.R.sel(alpha=alpha), exact, rtol=1e-6, atol=1e-7)
+
+
+def test_lvq21_winner_comes_to_rest_and_the_loser_diverges_as_an_outcome():
+    far = prototypes.curve(A, prototypes.LVQ21(0.2), alpha=[100.0, 1000.0])
+    limit = lvq21.Q_plus_plus_limit(0.8, 1.0, 0.2, 1.0)
+    assert float(far.Q[0].sel(prototype=1, prototype2=1)) == pytest.approx(limit, rel=1e-4)
+    assert far.outcome.values.tolist() == ["converged", "diverged"]
+    assert float(prototypes.asymptote(A, prototypes.LVQ21(0.2)).error) == pytest.approx(0.2)
+    assert str(prototypes.asymptote(A, prototypes.LVQ21(0.2)).outcome.values) == "diverged"
+
+
+PARAMETERS = {"prior": 0.7, "separation": 1.1, "v+": 0.8, "v-": 0.25, "rate": 0.3, "time": 5.0}
+
+
+@pytest.fixture(scope="module")
+def slopes():
+    """Gradients of the error at the end of a flow, automatic and by five-point differences."""
+
+    def end(x):
+        prior, separation, v_plus, v_minus, rate, time = x
+        law = prototypes.TwoClusters(prior, separation, (v_plus, v_minus))
+        return theory.state(
+            law, prototypes.LVQ1(prototypes.Decay(rate, time)), 5.0, BROKEN, rtol=1e-11, atol=1e-13
+        ).error
+
+    with jax.enable_x64(True):
+        at = jnp.array(list(PARAMETERS.values()))
+        step = 1e-3 * jnp.diag(at)
+        f = jax.jit(jax.vmap(end))(jnp.concatenate([at + k * step for k in (1, -1, 2, -2)])).reshape(4, -1)
+        differences = (8 * (f[0] - f[1]) - (f[2] - f[3])) / (12 * jnp.diagonal(step))
+        automatic = jax.jit(jax.grad(end))(at)
+    return {name: (float(a), float(b)) for name, a, b in zip(PARAMETERS, automatic, differences, strict=True)}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_gradients_of_the_flow_agree_with_finite_differences(slopes, name):
+    automatic, differences = slopes[name]
+    assert automatic == pytest.approx(differences, rel=tolerances.GRADIENT)
+
+
+def test_gradient_of_three_prototypes(double):
+    rule = prototypes.LVQ1(0.2, labels=(1, -1, -1))
+    value = lambda lam: theory.error(  # noqa: E731
+        prototypes.TwoClusters(separation=lam), rule, *(jnp.asarray(x) for x in THREE.overlaps(3, 2))
+    )
+    slope = (value(1.0 + 1e-5) - value(1.0 - 1e-5)) / 2e-5
+    assert float(jax.grad(value)(1.0)) == pytest.approx(float(slope), rel=tolerances.GRADIENT)
+
+
+def test_a_sweep_equals_a_loop():
+    rule = prototypes.LVQ1(0.2)
+    sweep = prototypes.curve(A, rule, alpha=[2.0, 5.0], prior=[0.3, 0.8], rate=[0.1, 0.2])
+    assert sweep.error.dims == ("prior", "rate", "alpha")
+    one = prototypes.curve(prototypes.TwoClusters(prior=0.3), prototypes.LVQ1(0.1), alpha=[2.0, 5.0])
+    np.testing.assert_allclose(sweep.error.sel(prior=0.3, rate=0.1), one.error, atol=tolerances.FLOW)
+    rows = prototypes.curve(A, rule, alpha=5.0, variances=[[1.0, 1.0], [0.5, 2.0]])
+    assert rows.error.dims == ("variances",)
+
+
+def test_exchanging_the_classes_exchanges_the_prototypes():
+    at = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=7.0)
+    mirrored = prototypes.curve(prototypes.TwoClusters(prior=0.2), prototypes.LVQ1(0.2), alpha=7.0)
+    np.testing.assert_allclose(at.R.values[::-1, ::-1], mirrored.R, atol=tolerances.FLOW)
+    assert float(at.error) == pytest.approx(float(mirrored.error), abs=tolerances.FLOW)
+
+
+def test_vq_from_an_unspecialised_start_never_specialises():
+    still = prototypes.curve(A, prototypes.VQ(0.2), alpha=[1.0, 50.0])
+    np.testing.assert_allclose(still.error, 0.5, atol=1e-9)  # erratum P21
+
+
+def test_many_prototypes():
+    rng = np.random.default_rng(0)
+    start = prototypes.Overlaps(R=0.1 * rng.standard_normal((6, 2)), Q=0.2 * np.eye(6))
+    rule = prototypes.LVQ1(0.2, labels=(1, 1, 1, -1, -1, -1))
+    found = prototypes.curve(B, rule, alpha=[1.0, 5.0], start=start)
+    assert np.all(found.outcome == "converged")
+    assert found.prototype_label.values.tolist() == [1, 1, 1, -1, -1, -1]
+    assert float(found.error[1]) < float(found.error[0])
+
+
+def test_a_user_adds_a_rule_in_a_few_lines():
+    class Cautious(prototypes.Rule):
+        def g(self, S, sigma):
+            return jnp.where(S == sigma, 1.0, -0.5)
+
+    at = [float(prototypes.curve(A, rule, alpha=10.0).error) for rule in
+          (prototypes.LVQPlus(0.2), Cautious(0.2), prototypes.LVQ1(0.2))]  # fmt: skip
+    assert at[0] > at[1] > at[2]  # half of LVQ1's repulsion lies in between
+
+
+def test_single_precision_gets_a_sentence():
+    with pytest.raises(InputError, match="double precision"):
+        theory.state(A, prototypes.LVQ1(0.2), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("controls", "sentence"),
+    [
+        ({"alpha": [1.0, 1.0]}, "`alpha` must increase"),
+        ({"alpha": [2.0, 1.0]}, "`alpha` must increase"),
+        ({"alpha": [-1.0]}, "`alpha` must increase from 0"),
+        ({"alpha": []}, "non-empty"),
+        ({"alpha": "soon"}, "must be numbers"),
+        ({"alpha": 1.0, "prior": 1.5}, "`prior`"),
+        ({"alpha": 1.0, "colour": 3}, "must be a field"),
+        ({"alpha": 1.0, "start": prototypes.Overlaps([[0.0]], [[1.0]])}, "`start` must have R of shape"),
+    ],
+)
+def test_bad_controls_get_a_sentence(controls, sentence):
+    with pytest.raises(InputError, match=sentence):
+        prototypes.curve(A, prototypes.LVQ1(0.2), **controls)

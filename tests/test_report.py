@@ -1,0 +1,159 @@
+"""The page is whole, loads nothing, and shows every comparison and claim it is given, whatever the verdict."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import html.parser
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import quenched
+from quenched import report
+from quenched.core.figures import Claim, Figure, Kind, Panel, Series, Verdict
+from quenched.core.results import OutputError
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def pair(shift=0.0):
+    """A theory, and a simulation of 40 runs around it (or off by `shift`)."""
+    noise = np.random.default_rng(0).standard_normal((3, 40)) * 0.1
+    runs = X[:, None] ** 2 + noise - noise.mean(axis=1, keepdims=True) + shift
+    theory = xr.Dataset({"error": ("alpha", X**2)}, {"alpha": X}, {"format": 1})
+    points = xr.Dataset({"error": ("alpha", runs.mean(1)), "error_run": (("alpha", "run"), runs)}, {"alpha": X})
+    return theory, points
+
+
+def figure(name="figure_2", shift=0.0, compared=True, caption="A caption."):
+    theory, points = pair(shift)
+    panel = Panel("time", "error", (Series("LVQ1", Kind.theory, X, X**2),))
+    proof = {"LVQ1, p₊ = 0.8": quenched.agreement(theory, points, allowance=0.01)} if compared else {}
+    return Figure(f"paper/{name}", f"Title of {name}", caption, (panel,), {"LVQ+ theory": theory}, proof)
+
+
+def claim(verdict=Verdict.reproduced, statement="the error falls"):
+    return Claim("section 3", statement, "0.2", "0.21", verdict, "counted")
+
+
+class Page(html.parser.HTMLParser):
+    """What a browser would see: balance of tags, links, images, and the rows of tables as text."""
+
+    VOID = ("meta", "img", "br", "link", "hr")
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.open, self.images, self.links, self.rows = [], [], [], []
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        if tag == "img":
+            self.images.append(attrs["src"])
+        if tag == "a":
+            self.links.append(attrs["href"])
+        if tag == "tr":
+            self.rows.append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "tr" in self.open:
+            self.rows[-1] += f" {data.strip()}"
+
+
+def test_the_page_is_whole_and_loads_nothing(tmp_path):
+    path = report.write([figure()], [claim()], tmp_path, title="The title", reference="The reference")
+    page = Page(path)
+    assert path == tmp_path / "report.html"
+    assert page.open == []
+    assert "The title" in page.source
+    assert "The reference" in page.source
+    assert not re.search(r"https?:|//[a-z]|<script|<link|@import|url\(", page.source)
+    assert all(src.startswith("data:image/png;base64,") for src in page.images)
+
+
+def test_the_embedded_picture_is_the_file_beside_it(tmp_path):
+    page = Page(report.write([figure()], [], tmp_path, title="t"))
+    beside = (tmp_path / "paper-figure_2.png").read_bytes()
+    assert beside.startswith(b"\x89PNG")
+    assert base64.b64decode(page.images[0].partition(",")[2]) == beside
+
+
+def test_links_lead_to_files_and_data_load_as_they_were(tmp_path):
+    one = figure()
+    page = Page(report.write([one], [], tmp_path, title="t"))
+    assert len(page.links) == 3
+    assert all((tmp_path / link).is_file() for link in page.links)
+    loaded = quenched.load(tmp_path / "paper-figure_2-LVQplus-theory.nc")
+    xr.testing.assert_equal(loaded, one.data["LVQ+ theory"])
+
+
+def test_every_comparison_is_a_row_and_in_the_json(tmp_path):
+    figures = [figure("figure_1", compared=False), figure("figure_2"), figure("figure_3_left", shift=1.0)]
+    assert [one.passed for f in figures for one in f.agreement.values()] == [True, False]
+    page = Page(report.write(figures, [], tmp_path, title="t"))
+    first, second, third = page.rows[1:]
+    assert "Figure 1" in first
+    assert "nothing to compare" in first
+    assert "LVQ1, p₊ = 0.8" in second
+    assert second.split()[-1] == "agree"
+    assert "Figure 3 left" in third
+    assert third.split()[-1] == "disagree"
+    assert "1 of 2 disagree" in page.source
+    stored = json.loads((tmp_path / "agreement.json").read_text())
+    assert [(row["figure"], row["passed"]) for row in stored] == [
+        ("paper/figure_2", True),
+        ("paper/figure_3_left", False),
+    ]
+    exact = figures[2].agreement["LVQ1, p₊ = 0.8"]
+    assert (stored[1]["p"], stored[1]["largest"]) == (exact.p, exact.largest)
+    assert (stored[1]["points"], stored[1]["runs"], stored[1]["allowance"]) == (3, 40, 0.01)
+
+
+def test_agreement_is_not_claimed_where_nothing_was_compared(tmp_path):
+    page = Page(report.write([figure(compared=False)], [], tmp_path, title="t"))
+    assert "nothing compared" in page.source
+    assert "all 0 agree" not in page.source
+
+
+def test_an_infinite_deviation_is_shown_and_stored(tmp_path):
+    one = figure()
+    off = {name: dataclasses.replace(a, largest=np.inf, p=0.0) for name, a in one.agreement.items()}
+    page = Page(report.write([dataclasses.replace(one, agreement=off)], [], tmp_path, title="t"))
+    assert "∞ s.e." in page.rows[1]
+    assert json.loads((tmp_path / "agreement.json").read_text())[0]["largest"] == "infinite"
+
+
+def test_every_claim_is_shown_with_its_verdict(tmp_path):
+    claims = [claim(v, f"statement {v.name}") for v in Verdict]
+    page = Page(report.write([], claims, tmp_path, title="t"))
+    rows = [row for row in page.rows if "statement" in row]
+    assert len(rows) == len(Verdict)
+    for verdict, row in zip(Verdict, rows, strict=True):
+        assert row.strip().endswith(verdict.value)
+        assert "counted" in row
+    assert "1 reproduced, 1 corrected, 1 refuted, 1 not decidable" in page.source
+
+
+def test_text_is_text_whatever_it_contains(tmp_path):
+    page = Page(report.write([figure(caption="p < 0.5 & <script>x</script>")], [], tmp_path, title="a < b"))
+    assert "<script" not in page.source
+    assert "p &lt; 0.5 &amp; &lt;script&gt;" in page.source
+
+
+def test_a_report_that_cannot_be_written_is_put_elsewhere(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="could not be written") as caught:
+        report.write([figure()], [claim()], tmp_path / "file", title="t")
+    refuge = Path(re.search(r"put in (\S+)\.$", str(caught.value)).group(1))
+    assert {"report.html", "agreement.json", "paper-figure_2.png"} <= {p.name for p in refuge.iterdir()}
