@@ -109,8 +109,9 @@ def test_temperature_is_the_best_and_stays_positive():
     losses = [log_loss(y, np.exp(-squared / t) / np.exp(-squared / t).sum(axis=1, keepdims=True))
               for t in model.temperature_ * np.array([0.5, 0.8, 1.0, 1.25, 2.0])]  # fmt: skip
     assert np.argmin(losses) == 2
-    apart = LVQClassifier(random_state=0).fit([[0.0], [0.1], [9.0], [9.1]], [0, 0, 1, 1])
-    assert 0 < apart.temperature_ < 100
+    # Separated perfectly: each row's own class has 1 - d + d/2 of its four rows' doubt d = 1/6, not all.
+    apart = LVQClassifier(random_state=0).fit([[0.0], [0.0], [9.0], [9.0]], [0, 0, 1, 1])
+    np.testing.assert_allclose(apart.predict_proba([[0.0], [9.0]]).max(axis=1), 1 - 1 / 12, rtol=1e-3)
     same = LVQClassifier(random_state=0).fit(np.ones((4, 1)), [0, 0, 1, 1])
     np.testing.assert_allclose(same.predict_proba(np.ones((1, 1))), 0.5)
 

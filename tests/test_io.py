@@ -145,5 +145,5 @@ def test_a_disk_that_fills_up_half_way_loses_nothing(tmp_path):
             raise OSError(28, "No space left on device")
         (folder / "result").write_text("precious")
 
-    with pytest.raises(OutputError, match="No space left on device.*put in"):
+    with pytest.raises(OutputError, match=r"No space left on device.*put in"):
         io.write_into(tmp_path, write)

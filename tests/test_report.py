@@ -78,7 +78,8 @@ def test_the_page_is_whole_and_loads_nothing(tmp_path):
     assert page.open == []
     assert "The title" in page.source
     assert "The reference" in page.source
-    assert not re.search(r"https?:|//[a-z]|<script|<link|@import|url\(", page.source)
+    words = re.sub(r"base64,[^\"]*", "", page.source)
+    assert not re.search(r"https?:|//[a-z]|<script|<link|@import|url\(", words)
     assert all(src.startswith("data:image/png;base64,") for src in page.images)
 
 

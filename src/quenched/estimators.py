@@ -53,7 +53,7 @@ def _present(X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray
 
 def _rows(estimator: BaseEstimator, X: Any) -> np.ndarray:
     """The rows of a table that a fitted estimator is asked about."""
-    check_is_fitted(estimator)
+    check_is_fitted(estimator, "_fitted")
     rows: Any = validate_data(estimator, X, dtype=np.float64, reset=False)
     return rows
 
@@ -187,7 +187,7 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
         if self.standardize:
             raise InputError("Argument `standardize` must be False for `partial_fit`, but it is True: "
                              "the scale of rows to come is unknown.")  # fmt: skip
-        first = not hasattr(self, "prototypes_")
+        first = not hasattr(self, "_fitted")
         X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
         check_classification_targets(y)
         X, y, weights = _present(X, y, sample_weight)
@@ -341,7 +341,7 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Returns:
             The estimator.
         """
-        first = not hasattr(self, "cluster_centers_")
+        first = not hasattr(self, "_fitted")
         X = validate_data(self, X, dtype=np.float64, reset=first)
         return self._train(X, sample_weight, start=None if first else self._fitted, passes=1, shuffle=False)
 

@@ -301,6 +301,14 @@ def test_divergence_is_an_outcome(rule, weight):
     assert fitted.passes == len(fitted.trace.rate) < 200
 
 
+def test_a_last_step_that_overflows_is_seen():
+    X, y = table(rows=20, classes=2)
+    weights = np.r_[np.ones(19), 1e5]
+    fitted = fit(LVQ21(0.1), (X, y), key=KEY, passes=1, shuffle=False, sample_weight=weights)
+    assert fitted.outcome == Outcome.diverged
+    assert np.all(np.isfinite(fitted.prototypes))
+
+
 def test_a_step_that_is_no_number_fails():
     X, y = table()
     fitted = fit(LVQ1(Broken()), (X, y), key=KEY, passes=10)

@@ -178,12 +178,12 @@ def declare(
     fixed: dict[str, dict[str, Any]] = {"law": {}, "rule": {}}
     controls: dict[str, Any] = {}
     for name, text in extra.items():
-        value = numbers(_option(name), text)
         if name in keywords:
+            value = numbers(_option(name), text)
             controls[name] = _whole(value) if "int" in str(keywords[name].annotation) else value
             continue
         owner, field = _owner(owners, name, [*keywords, *known])
-        single, swept = _split(owners[owner], field, name, value)
+        single, swept = _split(owners[owner], field, name, numbers(_option(name), text))
         fixed[owner][field] = single
         if swept is not None:
             controls[name] = swept

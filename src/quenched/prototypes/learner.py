@@ -362,11 +362,12 @@ def _train(w: np.ndarray, world: _World, rates: np.ndarray, orders: Iterable[np.
         new, inside, wins, squared = _one_pass(w, now, _padded(order), len(order), all_move=all_move)
         wins, total = np.asarray(wins), float(np.sum(wins))
         seen.append((rate, np.sum(wins[~own]) / total, float(squared) / total, wins.sum(axis=1)))
+        finite = np.all(np.isfinite(new))
         if not np.all(np.isfinite(now.gains)):
             outcome = Outcome.failed
-        elif not inside:
+        elif not (inside and finite):
             outcome = Outcome.diverged
-        w = np.asarray(new) if np.all(np.isfinite(new)) else w
+        w = np.asarray(new) if finite else w
         if outcome != Outcome.converged:
             break
     return w, Trace(*(np.array(column) for column in zip(*seen, strict=True))), outcome

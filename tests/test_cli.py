@@ -1,0 +1,469 @@
+"""The command line: right words give results, wrong ones one line and exit code 2, and nothing computed is lost."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quenched
+from quenched import cli, papers, prototypes
+from quenched.cli import options
+from quenched.core.types import InputError
+from tests.conftest import CACHE
+
+CURVE = ["curve", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2"]
+PLAIN = ["curve", "prototypes", "--rule", "vq", "--alpha", "1"]
+SIMULATE = ["simulate", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2", "--alpha", "1,2"]
+
+PAPER = """
+import numpy as np, xarray as xr
+from quenched.core.figures import Claim, Figure, Kind, Panel, Series, Verdict
+TITLE, REFERENCE = "A paper", "A journal"
+X = np.array([1.0, 2.0])
+
+def figure(name, quick):
+    panel = Panel("time", "error", (Series("LVQ1", Kind.theory, X, X),))
+    data = {"theory": xr.Dataset({"error": ("alpha", X)}, {"alpha": X}, {"quick": int(quick)})}
+    return Figure(f"fake2000/{name}", name, "A caption", (panel,), data)
+
+def figure_3_left(*, quick=False):
+    return figure("figure_3_left", quick)
+
+def figure_3_right(*, quick=False):
+    return figure("figure_3_right", quick)
+
+def figure_30(*, quick=False):
+    return figure("figure_30", quick)
+
+FIGURES = {f.__name__: f for f in (figure_3_left, figure_3_right, figure_30)}
+
+def claims(*, quick=False):
+    return (Claim("section 1", "the claim", "1", "2", Verdict.corrected, "seen"),)
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """Commands set the place of compiled programs in the environment; here it ends with the test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words):
+        code = cli.main([str(word) for word in words])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return call
+
+
+@pytest.fixture
+def paper(tmp_path, monkeypatch):
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    (folder / "fake2000.py").write_text(PAPER)
+    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(folder)])
+    monkeypatch.delitem(sys.modules, "quenched.papers.fake2000", raising=False)
+
+
+def replaced(monkeypatch, verb, before):
+    """Do something before a verb of the prototypes does its work."""
+    true = getattr(prototypes, verb)
+
+    @functools.wraps(true)
+    def changed(*args, **keywords):
+        before()
+        return true(*args, **keywords)
+
+    monkeypatch.setattr(prototypes, verb, changed)
+
+
+# What is asked for
+
+
+def test_help_and_version_answer_without_loading_anything_heavy():
+    check = (
+        "import sys; from quenched.cli import main; code = main(sys.argv[1:]);"
+        "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'pandas', 'scipy'} & set(sys.modules);"
+        "sys.exit(code or str(heavy or ''))"
+    )
+    done = subprocess.run([sys.executable, "-c", check, "--help"], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
+    assert all(name in done.stdout for name in ("curve", "simulate", "reproduce", "demo"))
+
+
+def test_version_and_no_words(run):
+    code, out, _ = run("--version")
+    assert code == 0
+    assert re.fullmatch(r"quenched \d+\.\d+\.\d+\n", out)
+    assert "Usage" in run()[1]
+
+
+def test_help_of_a_science_explains_laws_rules_and_fields(run):
+    code, out, _ = run("curve", "prototypes", "--help")
+    assert code == 0
+    for word in (
+        "two-clusters",
+        "--separation",
+        "the share of class +1",
+        "lvq-plus",
+        "--rate",
+        "--alpha",
+        "near-origin",
+    ):
+        assert word in out
+    assert "prototypes" in run("simulate", "--help")[1]
+
+
+def test_curve_prints_saves_and_draws_what_the_library_gives(run, tmp_path):
+    saved, drawn = tmp_path / "new" / "c.nc", tmp_path / "c.png"
+    code, out, err = run(*CURVE, "--alpha", "0:10:11", "--variances", "1,0.25", "--out", saved, "--plot", drawn)
+    assert (code, err) == (0, "")
+    law = prototypes.TwoClusters(prior=0.8, variances=(1.0, 0.25))
+    expected = prototypes.curve(law, prototypes.LVQ1(0.2), alpha=np.linspace(0, 10, 11))
+    found = quenched.load(saved)
+    np.testing.assert_allclose(found.R, expected.R, rtol=1e-12)
+    assert found.attrs["law"] == expected.attrs["law"]
+    assert drawn.read_bytes().startswith(b"\x89PNG")
+    shown = re.search(r"^error +(.*)$", out, flags=re.MULTILINE).group(1).split()
+    assert shown == [f"{x:.4f}" for x in expected.error.values[[0, 2, 5, 7, 10]]]
+    assert len(out.splitlines()) < 16
+
+
+def test_a_list_sweeps_and_what_diverges_is_said(run, tmp_path):
+    saved = tmp_path / "c.nc"
+    words = ("--rule", "lvq2.1", "--prior", "0.5,0.8", "--alpha", "0:1000:3", "--rate", "1", "--out", saved)
+    code, out, _ = run("curve", "prototypes", *words)
+    assert code == 0
+    assert quenched.load(saved).error.dims == ("prior", "alpha")
+    assert "not converged: diverged" in out
+
+
+def test_simulate_prints_errors_and_the_agreement(run, tmp_path):
+    saved = tmp_path / "s.nc"
+    words = ("--size", 20, "--runs", 12, "--simulator", "chain", "--tests", 50, "--seed", 3, "--out", saved)
+    code, out, err = run(*SIMULATE, "--start", "R=0,0/0,0;Q=0.01,0/0,0.01", *words)
+    assert (code, err) == (0, "")
+    points = quenched.load(saved)
+    assert points.attrs["tests"] == 50
+    assert json.loads(points.attrs["start"])["Q"] == [[0.01, 0], [0, 0.01]]
+    assert f"{points.error.values[0]:.4f} ± {points.error_stderr.values[0]:.4f}" in out
+    assert re.search(r"theory and simulation (agree|DISAGREE): p = .*allowance 0\.05", out)
+
+
+def test_too_few_runs_to_compare_are_still_printed(run):
+    code, out, _ = run(*SIMULATE, "--size", 20, "--runs", 9, "--simulator", "chain", "--tests", 50)
+    assert code == 0
+    assert "not compared with the theory" in out
+
+
+def test_reproduce_writes_the_report_and_says_where_in_the_last_line(run, paper, tmp_path):
+    code, out, _ = run("reproduce", "fake2000", "--figure", "3", "--out", tmp_path / "r")
+    assert code == 0
+    page = Path(out.splitlines()[-1])
+    assert page == tmp_path / "r" / "report.html"
+    assert {p.name for p in page.parent.glob("*.png")} == {"fake2000-figure_3_left.png", "fake2000-figure_3_right.png"}
+    assert "the claim" not in page.read_text()
+    assert quenched.load(page.parent / "fake2000-figure_3_left-theory.nc").attrs["quick"] == 1
+
+
+def test_reproduce_all_of_it_in_full(run, paper, tmp_path):
+    code, out, _ = run("reproduce", "fake2000", "--full", "--out", tmp_path / "r")
+    assert code == 0
+    assert len(list((tmp_path / "r").glob("*.png"))) == 3
+    assert "the claim" in Path(out.splitlines()[-1]).read_text()
+    assert quenched.load(tmp_path / "r" / "fake2000-figure_30-theory.nc").attrs["quick"] == 0
+
+
+def test_demo_is_figures_2_and_3_with_claims(run, paper, tmp_path, monkeypatch):
+    import importlib
+
+    fake = importlib.import_module("quenched.papers.fake2000")
+    true = importlib.import_module("quenched.papers.biehl2006")
+    assert {"figure_2", "figure_3_left", "figure_3_right"} <= set(true.FIGURES)
+    monkeypatch.setattr(
+        true, "FIGURES", {"figure_1": None, "figure_2": fake.figure_30, "figure_3_left": fake.figure_3_left}
+    )
+    monkeypatch.setattr(true, "claims", fake.claims)
+    code, out, _ = run("demo", "--out", tmp_path / "d")
+    assert code == 0
+    assert out.splitlines()[0].split()[:2] == ["figure", "comparison"]
+    assert "the claim" in Path(out.splitlines()[-1]).read_text()
+
+
+# Names and values
+
+
+@pytest.mark.parametrize(
+    ("written", "cls"),
+    [
+        ("lvq1", "LVQ1"),
+        ("LVQ1", "LVQ1"),
+        ("lvq-plus", "LVQPlus"),
+        ("lvq+", "LVQPlus"),
+        ("lvq2.1", "LVQ21"),
+        ("vq", "VQ"),
+    ],
+)
+def test_names_of_rules(written, cls):
+    assert options.pick("--rule", options.science("prototypes").rules, written).__name__ == cls
+
+
+def test_names_of_laws_and_the_default_law():
+    laws = options.science("prototypes").laws
+    assert list(laws) == ["two-clusters", "clusters"]
+    assert options.pick("--law", laws, None) is prototypes.TwoClusters
+
+
+def test_values():
+    assert options.numbers("--x", "0.8") == 0.8
+    assert options.numbers("--x", "-1e-3") == -0.001
+    assert options.numbers("--x", "1,2,5") == [1, 2, 5]
+    assert options.numbers("--x", "0:1:3") == [0, 0.5, 1]
+    assert options.numbers("--x", "1,2/3,4") == [[1, 2], [3, 4]]
+
+
+def test_fields_of_the_general_law_are_arrays_and_names_that_both_have_are_prefixed():
+    words = [
+        "--law-labels=1,-1,1",
+        "--priors",
+        "0.5,0.25,0.25",
+        "--gram",
+        "1,0,0/0,1,0/0,0,1",
+        "--alpha",
+        "1",
+        "--rule-labels",
+        "1,1,-1",
+    ]
+    found = options.science("prototypes")
+    law, rule, controls = options.declare(
+        found, found.package.curve, "clusters", "vq", options.extra_options(words), []
+    )
+    assert (law.labels, rule.labels, controls) == ((1, -1, 1), (1, 1, -1), {"alpha": 1.0})
+    np.testing.assert_array_equal(law.gram, np.eye(3))
+
+
+def test_a_field_of_two_numbers_is_one_value_and_rows_sweep_it():
+    found = options.science("prototypes")
+    for text, swept in (("1,0.25", None), ("1,0.25/1,1", [[1, 0.25], [1, 1]])):
+        law, _, controls = options.declare(
+            found, found.package.curve, None, "vq", {"variances": text, "alpha": "1"}, []
+        )
+        assert law.variances == (1, 0.25)
+        assert swept is None or controls["variances"].tolist() == swept
+
+
+def test_starts():
+    found = options.science("prototypes")
+    assert isinstance(options.start(found, "near-origin"), prototypes.NearOrigin)
+    assert options.start(found, "norm=0.5").norm == 0.5
+    assert options.start(found, None) is None
+    with pytest.raises(InputError, match=r"R=\.\.\.;Q=\.\.\."):
+        options.start(found, "R=1")
+
+
+# What goes wrong
+
+BAD = {
+    "unknown command": (["crave"], "crave"),
+    "unknown option of the root": (["--polt"], "--polt"),
+    "no science": (["curve", "--rule", "lvq1"], "SCIENCE must be one of: prototypes"),
+    "unknown science": (["curve", "prototype"], "did you mean prototypes"),
+    "no rule": (["curve", "prototypes", "--alpha", "1"], "--rule must be given, as one of: lvq1, lvq-plus, vq, lvq21"),
+    "unknown rule": (["curve", "prototypes", "--rule", "lvq7"], "--rule must be one of"),
+    "unknown law": ([*CURVE, "--law", "three-clusters"], "did you mean two-clusters"),
+    "no alpha": (CURVE, "--alpha must be given"),
+    "mistyped option": ([*CURVE, "--alpha", "1", "--seperation", "2"], "did you mean --separation"),
+    "mistyped option of the command": ([*CURVE, "--alpha", "1", "--polt", "x.png"], "did you mean --plot"),
+    "option without a value": ([*CURVE, "--alpha"], "--alpha must have a value"),
+    "option twice": ([*CURVE, "--alpha", "1", "--alpha", "2"], "given twice"),
+    "stray word": ([*CURVE, "--alpha", "1", "now"], "'now' was given"),
+    "no number": ([*CURVE, "--alpha", "many"], "--alpha must be a number"),
+    "half a range": ([*CURVE, "--alpha", "0:50"], "--alpha must be a number"),
+    "range too long": ([*CURVE, "--alpha", "0:50:1000000000000"], "at most 1000000"),
+    "ragged rows": ([*CURVE, "--alpha", "1", "--variances", "1,2/3"], "--variances must be"),
+    "alpha falls": ([*CURVE, "--alpha", "2,1"], "`alpha` must increase"),
+    "not finite": ([*CURVE, "--alpha", "nan"], "`alpha` must"),
+    "prior beyond 1": ([*PLAIN, "--prior", "1.5"], "`prior` must lie strictly"),
+    "three variances": ([*CURVE, "--alpha", "1", "--variances", "1,2,3"], "`variances` must be two numbers"),
+    "whose labels": ([*PLAIN, "--law", "clusters", "--labels", "1,-1"], "--law-labels or --rule-labels"),
+    "law without its fields": ([*PLAIN, "--law", "clusters"], "--priors must be given"),
+    "unknown start": ([*CURVE, "--alpha", "1", "--start", "nowhere"], "--start must be one of: near-origin"),
+    "start of another shape": ([*SIMULATE, "--start", "R=0,0;Q=1"], "shapes"),
+    "out of another kind": ([*CURVE, "--alpha", "1", "--out", "x.csv"], "ends in .nc"),
+    "plot of another kind": ([*CURVE, "--alpha", "1", "--plot", "x.gif"], "ends in .png"),
+    "size no number": ([*SIMULATE, "--size", "big"], "--size"),
+    "size too small": ([*SIMULATE, "--size", "3"], "`size` must exceed"),
+    "no runs": ([*SIMULATE, "--runs", "0"], "`runs` must be at least 1"),
+    "no workers": ([*SIMULATE, "--workers", "0"], "`workers` must be at least 1"),
+    "two executors": ([*SIMULATE, "--workers", "2", "--scheduler", "tcp://x:1"], "must not both"),
+    "unknown simulator": ([*SIMULATE, "--simulator", "chian"], "did you mean chain"),
+    "unknown paper": (["reproduce", "biehl2005"], "PAPER must be one of: biehl2006"),
+    "no paper": (["reproduce"], "PAPER"),
+    "unknown figure": (["reproduce", "biehl2006", "--figure", "9"], "--figure must be one of: figure_1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_exit_code_2(run, case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words, part = BAD[case]
+    code, out, err = run(*words)
+    assert code == 2
+    assert part.lower() in err.lower()
+    assert err.count("\n") == 1
+    assert err.startswith("quenched: ")
+    assert "Traceback" not in out + err
+    assert [p.name for p in tmp_path.iterdir() if p.name != "cache"] == []
+
+
+@pytest.mark.parametrize("command", ["curve", "simulate", "reproduce", "demo"])
+def test_a_place_that_cannot_be_written_is_refused_before_computing(run, tmp_path, monkeypatch, command):
+    for verb in ("curve", "measure"):
+        replaced(monkeypatch, verb, lambda: pytest.fail("it was computed"))
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    words = {
+        "curve": [*CURVE, "--alpha", "1", "--out", blocked / "x.nc"],
+        "simulate": [*SIMULATE, "--plot", blocked / "x.png"],
+        "reproduce": ["reproduce", "biehl2006", "--figure", "2", "--out", blocked],
+        "demo": ["demo", "--out", blocked],
+    }
+    code, _, err = run(*words[command])
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "must be writable, but it is not" in err
+
+
+def test_a_place_that_is_lost_while_computing_does_not_lose_the_result(run, tmp_path, monkeypatch):
+    place = tmp_path / "place"
+
+    def lose():
+        place.rmdir()
+        place.write_text("")
+
+    replaced(monkeypatch, "curve", lose)
+    code, _, err = run(*CURVE, "--alpha", "0:10:11", "--out", place / "c.nc", "--plot", place / "c.png")
+    assert code == 2
+    assert err.count("\n") == 1
+    kept = re.findall(r"the result was put in (\S+)\.(?= |$)", err.strip())
+    assert len(kept) == 2
+    assert quenched.load(kept[0]).sizes["alpha"] == 11
+    assert (Path(kept[1]) / "c.png").is_file()
+
+
+def test_a_report_that_loses_its_place_is_put_elsewhere(run, paper, tmp_path, monkeypatch):
+    import importlib
+
+    fake = importlib.import_module("quenched.papers.fake2000")
+    place = tmp_path / "r"
+
+    def lose(*, quick):
+        place.rmdir()
+        place.write_text("")
+        return fake.figure_30(quick=quick)
+
+    monkeypatch.setattr(fake, "FIGURES", {"figure_30": lose})
+    code, _, err = run("reproduce", "fake2000", "--out", place)
+    assert code == 2
+    refuge = Path(re.search(r"put in (\S+)\.$", err.strip()).group(1))
+    assert (refuge / "report.html").is_file()
+
+
+@pytest.mark.parametrize(("folder", "words"), [("pieces", "kept in .*pieces"), (None, "nothing was kept")])
+def test_an_interrupt_is_one_line_that_says_what_is_kept(run, tmp_path, monkeypatch, folder, words):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    replaced(monkeypatch, "measure", interrupt)
+    more = [] if folder is None else ["--folder", tmp_path / folder]
+    code, _, err = run(*SIMULATE, *more)
+    assert code == 130
+    assert err.count("\n") == 1
+    assert re.search(words, err)
+
+
+def test_a_fault_of_ours_is_one_line_unless_a_traceback_is_asked_for(run, monkeypatch):
+    def fault():
+        raise ZeroDivisionError("no")
+
+    replaced(monkeypatch, "curve", fault)
+    code, _, err = run(*CURVE, "--alpha", "1")
+    assert code == 1
+    assert err == "quenched: ZeroDivisionError: no (set QUENCHED_TRACEBACK=1 to see where)\n"
+    monkeypatch.setenv("QUENCHED_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        run(*CURVE, "--alpha", "1")
+
+
+def test_warnings_are_one_line(run, monkeypatch):
+    import warnings
+
+    monkeypatch.setattr(options, "science", lambda name: warnings.warn("beware", RuntimeWarning, stacklevel=1))
+    with pytest.warns(RuntimeWarning):
+        warnings.warn("pytest itself sees warnings", RuntimeWarning, stacklevel=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        _, _, err = run(*CURVE, "--alpha", "1")
+    assert err.startswith("warning: beware\n")
+
+
+def test_compiled_programs_are_kept_where_the_user_may_write(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    run("--version")
+    import os
+
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(tmp_path / "cache" / "quenched" / "jax")
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert run("--version")[0] == 0
+    assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
+
+
+def test_ctrl_c_keeps_the_finished_pieces(tmp_path):
+    folder = tmp_path / "pieces"
+    # A parent that ignores interrupts, as a shell does for its background jobs, hands that down: undo it.
+    start = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    start += "from quenched.cli import main; sys.exit(main())"
+    words = [
+        *SIMULATE,
+        "--size",
+        "20",
+        "--runs",
+        "50000",
+        "--simulator",
+        "chain",
+        "--tests",
+        "50",
+        "--folder",
+        str(folder),
+    ]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-c", start, *words], **pipes)
+    try:
+        limit = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < limit and not list(folder.glob("*.npz")):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert (out, err.count("\n")) == ("", 1)
+    assert f"kept in {folder}" in err
+    assert list(folder.glob("*.npz"))
