@@ -8,7 +8,6 @@ Run `python examples/best_rate.py`; it prints a table and writes `best_rate.png`
 
 from __future__ import annotations
 
-import functools
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -50,7 +49,7 @@ def schedule(rates):
     return prototypes.Interpolated(rates, until=BUDGET)
 
 
-@functools.partial(jax.jit)
+@jax.jit
 @jax.value_and_grad
 def error_and_slope(log_rates):
     """The error at the end of the budget and its derivative with respect to the logarithm of each rate."""
@@ -74,7 +73,7 @@ def best_rates() -> tuple[np.ndarray, np.ndarray]:
     return np.full(KNOTS, np.exp(constant.x[0])), np.exp(best.x)
 
 
-def run(*, size: int = 400, runs: int = 500) -> Result:
+def run(*, size: int = 200, runs: int = 384) -> Result:
     """Find the best rates by theory, then train with them `runs` times in `size` dimensions."""
     rates = np.stack([np.full(KNOTS, USUAL), *best_rates()])
     sweep = [schedule(row) for row in rates]
@@ -85,9 +84,8 @@ def run(*, size: int = 400, runs: int = 500) -> Result:
         key=jax.random.key(20), simulator=prototypes.Chain(),
     )  # fmt: skip
     last = points.isel(alpha=-1)
-    return Result(
-        rates, curve.error.isel(alpha=-1).values, last.error.values, last.error_stderr.values, curve, points
-    )  # fmt: skip
+    theory = curve.error.isel(alpha=-1).values
+    return Result(rates, theory, last.error.values, last.error_stderr.values, curve, points)
 
 
 def picture(result: Result) -> Figure:
@@ -102,8 +100,9 @@ def picture(result: Result) -> Figure:
     best = np.full(2, prototypes.optimum(LAW))
     errors.append(Series("best possible", Kind.reference, np.array([0.0, BUDGET]), best))
     x = "examples per dimension, α"
-    panels = Panel(x, "learning rate, η", tuple(rates)), Panel(x, "generalisation error", tuple(errors))
-    return Figure("examples/best_rate", "", "", panels)
+    left = Panel(x, "learning rate, η", tuple(rates))
+    right = Panel(x, "generalisation error", tuple(errors), ylim=(0.16, 0.33))
+    return Figure("examples/best_rate", "", "", (left, right))
 
 
 def main(folder: Path = Path()) -> Result:

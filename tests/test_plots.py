@@ -19,6 +19,8 @@ from quenched.core.figures import Figure, Kind, Panel, Series
 from quenched.core.types import InputError
 
 ALPHA = np.array([0.0, 1.0, 2.0, 5.0])
+SETTINGS = {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name != "backend"}
+"""Before anything is drawn; asking for the backend would choose one."""
 
 
 def attrs(source, **more):
@@ -229,12 +231,10 @@ def test_plot_takes_a_figure_and_given_axes():
 
 def test_the_picture_is_written_without_a_screen_and_without_global_changes(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)  # importing it would raise
-    settings = [name for name in matplotlib.rcParams if name != "backend"]  # asking for the backend chooses one
-    before = [matplotlib.rcParams[name] for name in settings]
     target = tmp_path / "x.png"
     quenched.plot(theory(), simulation()).savefig(target)
     assert target.read_bytes().startswith(b"\x89PNG")
-    assert [matplotlib.rcParams[name] for name in settings] == before
+    assert {name: matplotlib.rcParams[name] for name in SETTINGS} == SETTINGS
 
 
 @pytest.mark.parametrize(

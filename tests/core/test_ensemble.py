@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
 import types
 import zipfile
 from typing import Any
@@ -18,6 +19,7 @@ from quenched.core.ensemble import Ensemble, Local, ensemble
 from quenched.core.ensemble import program as program_module
 from quenched.core.ensemble import store as store_module
 from quenched.core.ensemble import sweep as sweep_module
+from quenched.core.ensemble.identity import describe
 from quenched.core.types import InputError
 
 KEY = jax.random.key(7)
@@ -183,7 +185,7 @@ def test_a_piece_that_raises_is_marked(tmp_path):
     np.testing.assert_array_equal(result.values["x"][~result.failed], x[~result.failed])
     count = int(result.failed.sum())
     assert len(result.messages) == count > 0
-    assert all("of point 1 raised" in m and "ValueError: too large for me" in m for m in result.messages)
+    assert all("of point 1 failed: " in m and "ValueError: too large for me" in m for m in result.messages)
     assert all("\n" not in m for m in result.messages)
     assert len(pieces(tmp_path)) == 24 - count
     again = ensemble(raises_above, KEY, [2.0, 0.5], runs=12, batch=1, folder=tmp_path)
@@ -191,7 +193,7 @@ def test_a_piece_that_raises_is_marked(tmp_path):
 
 
 def test_nothing_but_exceptions_raises():
-    with pytest.raises(RuntimeError, match=r"^All 8 runs failed\. Runs 0 to 3 of point 0 raised .*too large for me$"):
+    with pytest.raises(RuntimeError, match=r"^All 8 runs failed\. Runs 0 to 3 of point 0 failed: .*too large for me$"):
         ensemble(raises_above, KEY, [-1.0, -1.0], runs=4, batch=4)
 
 
@@ -347,6 +349,25 @@ def test_closures_and_lambdas_are_told_apart(tmp_path):
     results = [ensemble(make(f), KEY, [1.0], runs=2, folder=tmp_path) for f in (1.0, 2.0, np.ones(1), 1.0)]
     assert [r.loaded for r in results] == [0, 0, 0, 1]
     np.testing.assert_array_equal(2 * results[0].values["x"], results[1].values["x"])
+
+
+def test_identity_sees_through_wrappers():
+    def make(factor, slope):
+        @jax.custom_jvp
+        def f(x):
+            return factor * x
+
+        f.defjvp(lambda primals, tangents: (f(*primals), slope * tangents[0]))
+        return f
+
+    assert describe(make(1.0, 2.0)) == describe(make(1.0, 2.0))
+    assert len({describe(make(a, b)) for a in (1.0, 2.0) for b in (1.0, 2.0)}) == 4
+    assert len({describe(jax.jit(make(a, 1.0))) for a in (1.0, 2.0)}) == 2
+    assert len({describe(wrap(variant())) for wrap in (jax.jit, eqx.filter_jit, functools.partial)}) == 3
+    law = Law(1.0)
+    assert describe(law) == describe(Law(1.0))
+    assert len({describe(x) for x in (law, Law(1.0, "x"), Law(-0.0), Law(0.0), Law, threading.Lock())}) == 6
+    assert describe({"a": 1, "b": {2, 3}}) == describe({"b": {3, 2}, "a": 1})
 
 
 def test_folder_must_be_one(tmp_path, monkeypatch):

@@ -145,7 +145,7 @@ def test_a_piece_that_always_kills_fails_alone(monkeypatch):
     assert started == [2, 1, 1, 1]
     np.testing.assert_array_equal(result.failed, [[True] * 2, [False] * 2, [False] * 2])
     assert len(result.messages) == 1
-    assert result.messages[0].startswith("Runs 0 to 1 of point 0 raised the worker process died 2 times in a row")
+    assert result.messages[0].startswith("Runs 0 to 1 of point 0 failed: the worker process died 2 times in a row")
 
 
 def test_a_killed_dask_worker_is_replaced(tmp_path, client):

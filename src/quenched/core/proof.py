@@ -131,6 +131,7 @@ def _joint_p(worst: float, sides: list[np.ndarray], stderr: np.ndarray, moves: n
     rng = np.random.default_rng(0)
     residuals = [(side - side.mean(axis=0))[:, moves] / (len(side) * stderr[moves]) for side in sides]
     residuals = [r * np.sqrt(len(r) / (len(r) - 1)) for r in residuals]
+    residuals = [np.linalg.qr(r, mode="r") for r in residuals]  # the same covariance in as few rows as it needs
     exceeded = 0
     for _ in range(DRAWS // 1000):
         draw = sum(rng.standard_normal((1000, len(r))) @ r for r in residuals)

@@ -9,7 +9,8 @@ that left its pieces in a folder. Runs that fail are kept, counted and marked.
 
 Files: `identity` says which function it is, `program` compiles and runs a piece, `store` keeps pieces on
 disk, `executors` say where pieces run, `sweep` is the front door. Not covered: functions with side effects,
-outputs whose shape depends on numbers, and equality of the last bit across different kinds of hardware.
+outputs whose shape depends on numbers, and equality of the last bit across kinds of hardware and numbers of
+cores.
 """
 
 from quenched.core.ensemble.executors import Dask, Executor, Local, Processes

@@ -18,6 +18,7 @@ import sys
 import types
 import uuid
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -80,7 +81,8 @@ def _code_or_object(value: Any, seen: dict[int, Any]) -> str:
         fields = {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
         return f"object {_many((type(value), fields), seen)}"
     if hasattr(value, "__wrapped__"):  # jax.jit, jax.custom_jvp and their like
-        return f"{_name(type(value))} {_describe(value.__wrapped__, seen)}"
+        rules = [getattr(value, rule, None) for rule in ("jvp", "fwd", "bwd")]
+        return f"{_name(type(value))} {_many((value.__wrapped__, rules), seen)}"
     return _pickled(value)
 
 
@@ -113,7 +115,7 @@ def _installed(module: str) -> bool:
     """Whether a module is part of Python or of an installed package, whose code changes with its version."""
     root = module.partition(".")[0]
     file = getattr(sys.modules.get(module), "__file__", None) or ""
-    return root in sys.stdlib_module_names or "site-packages" in file or "dist-packages" in file
+    return root in sys.stdlib_module_names or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
 
 
 def _code(code: types.CodeType, seen: dict[int, Any]) -> str:

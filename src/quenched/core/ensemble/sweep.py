@@ -29,7 +29,7 @@ PATIENCE = 1.0
 """Seconds of work before a progress bar appears."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Ensemble:
     """Every run at every point.
 
@@ -90,7 +90,7 @@ def ensemble(
     """Run a pure function of (key, parameters) many times at every point of a sweep.
 
     Run `r` of point `i` gets the key `fold_in(fold_in(key, i), r)`. The same key gives the same values to the
-    last bit on any executor and after a resume, on one kind of hardware and with pieces of one width.
+    last bit on any executor and after a resume, on one kind of machine and with pieces of one width.
 
     Args:
         function: a pure JAX function that returns a dict (or another pytree) of real arrays, usually a
@@ -255,7 +255,7 @@ class _Work:
             return
         stop = piece.start + self.size(piece)
         self.raised[piece.point, piece.start : stop] = True
-        self.messages.append(f"Runs {piece.start} to {stop - 1} of point {piece.point} raised {result}")
+        self.messages.append(f"Runs {piece.start} to {stop - 1} of point {piece.point} failed: {result}")
 
     def ensemble(self) -> Ensemble:
         """What came of it all.
