@@ -3,7 +3,8 @@
 A learning curve is a differentiable function of the learning rate, or of a whole schedule of rates. So the best ones
 for a budget of examples are found without any training. Training then shows that the gain is real.
 
-Run `python examples/best_rate.py`; it prints a table and writes `best_rate.png`.
+Run `python examples/best_rate.py`; it prints a table and writes `best_rate.png`. The marked sections are shown in
+`docs/how-to/best-rate.md`.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Result(NamedTuple):
         return float(self.measured[worse] - self.measured[better]), float(np.hypot(*self.stderr[[worse, better]]))
 
 
+# --8<-- [start:objective]
 def schedule(rates):
     """A schedule over the budget."""
     return prototypes.Interpolated(rates, until=BUDGET)
@@ -56,6 +58,10 @@ def error_and_slope(log_rates):
     return prototypes.theory.state(LAW, prototypes.LVQ1(schedule(jnp.exp(log_rates))), BUDGET).error
 
 
+# --8<-- [end:objective]
+
+
+# --8<-- [start:search]
 def best_rates() -> tuple[np.ndarray, np.ndarray]:
     """The best constant rate and the best schedule, each as rates at the knots."""
 
@@ -73,6 +79,10 @@ def best_rates() -> tuple[np.ndarray, np.ndarray]:
     return np.full(KNOTS, np.exp(constant.x[0])), np.exp(best.x)
 
 
+# --8<-- [end:search]
+
+
+# --8<-- [start:check]
 def run(*, size: int = 200, runs: int = 384) -> Result:
     """Find the best rates by theory, then train with them `runs` times in `size` dimensions."""
     rates = np.stack([np.full(KNOTS, USUAL), *best_rates()])
@@ -86,6 +96,9 @@ def run(*, size: int = 200, runs: int = 384) -> Result:
     last = points.isel(alpha=-1)
     theory = curve.error.isel(alpha=-1).values
     return Result(rates, theory, last.error.values, last.error_stderr.values, curve, points)
+
+
+# --8<-- [end:check]
 
 
 def picture(result: Result) -> Figure:

@@ -426,7 +426,9 @@ def test_compiled_programs_are_kept_where_the_user_may_write(run, tmp_path, monk
     run("--version")
     import os
 
-    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(tmp_path / "cache" / "quenched" / "jax")
+    chosen = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+    assert chosen.parent == tmp_path / "cache" / "quenched"
+    assert chosen.is_dir()
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))

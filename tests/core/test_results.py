@@ -64,7 +64,7 @@ def test_a_damaged_file_gets_a_sentence(points, tmp_path):
     whole = quenched.save(points, tmp_path / "points.nc").read_bytes()
     for cut in (len(whole) // 2, 100, 0):
         (tmp_path / "cut.nc").write_bytes(whole[:cut])
-        with pytest.raises(InputError, match="damaged|not"):
+        with pytest.raises(InputError, match=r"damaged|not"):
             quenched.load(tmp_path / "cut.nc")
     with pytest.raises(InputError, match="is not there"):
         quenched.load(tmp_path / "nowhere.nc")

@@ -15,7 +15,6 @@ from tests import tolerances
 from tests.prototypes.cases import BROKEN, THREE, A, B
 from tests.systems import lvq21
 
-
 orthants = jax.jit(winners.orthants)
 
 

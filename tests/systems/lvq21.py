@@ -1,7 +1,8 @@
 r"""LVQ2.1 without a window is linear, so its overlaps with the centres are known at all times.
 
 $\dot R_{lm} = \eta l (\lambda m p_m - \gamma R_{lm})$ with $\gamma = p_+ - p_-$ integrates to
-$R_{lm} = r_m + (R_{lm}(0) - r_m) e^{-l\eta\gamma\alpha}$, $r_m = \lambda m p_m/\gamma$; for $\gamma = 0$ it is a straight line.
+$R_{lm} = r_m + (R_{lm}(0) - r_m) e^{-l\eta\gamma\alpha}$, $r_m = \lambda m p_m/\gamma$; for $\gamma = 0$ it is a
+straight line.
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 r"""VQ in the unspecialised state: prototypes that differ only in directions without signal.
 
 By the exchange symmetry of the prototypes the winner is a fair coin, so $R_{Ss} = \lambda p_s$. Their distance obeys
-$D - 4\varphi_0\sqrt D - \eta = 0$ (unit variance, $\varphi_0 = 1/\sqrt{2\pi}$), and a small difference grows as $e^{\kappa\alpha}$.
+$D - 4\varphi_0\sqrt D - \eta = 0$ (unit variance, $\varphi_0 = 1/\sqrt{2\pi}$), and a small difference grows as
+$e^{\kappa\alpha}$.
 """
 
 import numpy as np

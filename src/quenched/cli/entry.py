@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 import tempfile
 import warnings
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -57,7 +59,7 @@ def _cache_compilations() -> None:
     Through the environment, so that it costs no import and worker processes share it; what the user has set stays.
     """
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(home) / "quenched" / "jax"
+    folder = Path(home) / "quenched" / f"jax-{_processor()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -65,5 +67,16 @@ def _cache_compilations() -> None:
     except (OSError, RuntimeError):  # no home, or not ours: go without
         return
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+def _processor() -> str:
+    """The kind of processor: what is compiled for one may not run on another that shares the home folder."""
+    kind = platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return kind
+    flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    return f"{kind}-{zlib.crc32(flags.encode()):08x}"

@@ -1,7 +1,7 @@
 r"""Order parameters that move: differential equations for a few overlaps, integrated by diffrax.
 
-A flow is a field $\dot y = F(t, y, \theta)$ on a pytree of arrays. `integrate` returns the state at given times and says
-of each time whether it was reached; a state that runs away ends as `Outcome.diverged`, not as an overflow.
+A flow is a field $\dot y = F(t, y, \theta)$ on a pytree of arrays. `integrate` returns the state at given times and
+says of each time whether it was reached; a state that runs away ends as `Outcome.diverged`, not as an overflow.
 `settle` follows a flow until it stands still and polishes the end with Newton's method.
 """
 
@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 from quenched.core import fixed_point
 from quenched.core.types import Array, Outcome
 
-Field = Callable[[Array, Any, Any], Any]
+Field = Callable[[Any, Any, Any], Any]
 
 RTOL, ATOL = 1e-8, 1e-10
 """Accuracy of one step: check values are unchanged in the seventh digit when both are tightened a hundredfold."""

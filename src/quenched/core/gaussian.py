@@ -54,7 +54,7 @@ def legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 def average(function: Callable[[Array], Array], mean: Real = 0.0, variance: Real = 1.0, *, nodes: int = 64) -> Array:
     r"""$\langle f(x) \rangle$ for $x \sim \mathcal N(\text{mean}, \text{variance})$ and a smooth $f$."""
     x, w = hermite(nodes)
-    return jnp.tensordot(w, jax.vmap(function)(mean + jnp.sqrt(variance) * x), axes=1)
+    return jnp.tensordot(w, jax.vmap(function)(jnp.asarray(mean + jnp.sqrt(variance) * x)), axes=1)
 
 
 def average_split(
@@ -75,7 +75,7 @@ def average_split(
     x, w = legendre(nodes)
     z = edges[:-1, None] + jnp.diff(edges)[:, None] * x  # [pieces, nodes]
     weights = jnp.diff(edges)[:, None] * w * pdf(z)
-    values = jax.vmap(jax.vmap(function))(mean + sd * z)
+    values = jax.vmap(jax.vmap(function))(jnp.asarray(mean + sd * z))
     return jnp.tensordot(weights, values, axes=2)
 
 

@@ -1,11 +1,12 @@
 r"""The proof: does a theory agree with a simulation, in standard errors?
 
-At every point $i$ (a control, a time, a component of an order parameter) the theory says $\theta_i$ and $n$ runs have mean
-$m_i$ with standard error $s_i$. The deviation beyond a named finite-size allowance $a_i$ is $t_i = \max(0, |m_i - \theta_i| - a_i)/s_i$,
-turned into a normal score $z_i$ (Student's distribution with $n - 1$ degrees of freedom). The joint test asks how often the
-largest $|z_i|$ of *these correlated* points would be as large by chance: the null distribution is drawn with Gaussian
-weights on the runs themselves, which keeps every correlation. Unlike Hotelling's $T^2$ this works with more points than
-runs, and is not upset by points that are functions of each other.
+At every point $i$ (a control, a time, a component of an order parameter) the theory says $\theta_i$ and $n$ runs have
+mean $m_i$ with standard error $s_i$. The deviation beyond a named finite-size allowance $a_i$ is
+$t_i = \max(0, |m_i - \theta_i| - a_i)/s_i$, turned into a normal score $z_i$ (Student's distribution with $n - 1$
+degrees of freedom). The joint test asks how often the largest $|z_i|$ of *these correlated* points would be as large
+by chance: the null distribution is drawn with Gaussian weights on the runs themselves, which keeps every correlation.
+Unlike Hotelling's $T^2$ this works with more points than runs, and is not upset by points that are functions of each
+other.
 """
 
 from __future__ import annotations

@@ -65,14 +65,14 @@ def require_double(name: str) -> None:
     Raises:
         InputError: in single precision.
     """
-    if not jax.config.jax_enable_x64:
+    if not jax.config.read("jax_enable_x64"):
         raise InputError(f"`{name}` must run in double precision, but JAX is in single precision: "
                          "call it inside `with jax.enable_x64(True):`.")  # fmt: skip
 
 
 def is_traced(value: Any) -> bool:
     """Say whether a value is being traced by JAX, so that its number cannot be looked at."""
-    return isinstance(value, jax.core.Tracer)
+    return isinstance(value, jax.core.Tracer)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def real(value: Any) -> Any:

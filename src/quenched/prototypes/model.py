@@ -351,7 +351,7 @@ class NearOrigin(Start):
 
     def overlaps(self, prototypes: int, clusters: int) -> tuple[Array, Array]:
         """`R` = 0, `Q` = `norm` times the identity."""
-        return jnp.zeros((prototypes, clusters)), self.norm * jnp.eye(prototypes)
+        return jnp.zeros((prototypes, clusters)), jnp.asarray(self.norm) * jnp.eye(prototypes)
 
 
 class Overlaps(Start):

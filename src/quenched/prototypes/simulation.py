@@ -42,7 +42,6 @@ from quenched.prototypes.model import (
     rate_at,
 )
 
-
 Record = dict[str, Array]
 """`R`, `Q` and `error` of one run, each with a leading axis of times."""
 

@@ -191,7 +191,8 @@ def _program(
     shape = jax.tree.map(lambda leaf: ("number", leaf.shape, leaf.dtype.str) if is_number(leaf) else leaf, point)
     versions = importlib.metadata.version("quenched"), jax.__version__
     family = digest(function, shape, implementation, versions)
-    wanted = min(WIDEST, 1 << (runs - 1).bit_length())
+    few = -(-runs // WIDEST)  # as few pieces as the widest would need, equally full
+    wanted = 1 << (runs - 1).bit_length() if few == 1 else -(-runs // few)
     known = store.width(family, wanted) if store is not None and batch is None else batch
     if known is not None:
         return build(function, point, implementation, known, family)

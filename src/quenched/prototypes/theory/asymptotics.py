@@ -1,9 +1,10 @@
 r"""Where learning ends: rest states at finite rate, and all of them in the small-rate limit.
 
-At finite rate the flow is followed to rest (`asymptote`). As $\eta \to 0$ with $\eta\alpha \to \infty$ the rest states of two prototypes
-in two clusters can all be named: *axis* states, both prototypes on the line through the centres, where the boundary
-$\theta$ solves one scalar equation; their image with labels swapped (VQ does not see labels); and the *unspecialised* state,
-prototypes that differ only in directions without signal. Stability comes from the eigenvalues of the flow.
+At finite rate the flow is followed to rest (`asymptote`). As $\eta \to 0$ with $\eta\alpha \to \infty$ the rest states of
+two prototypes in two clusters can all be named: *axis* states, both prototypes on the line through the centres, where
+the boundary $\theta$ solves one scalar equation; their image with labels swapped (VQ does not see labels); and the
+*unspecialised* state, prototypes that differ only in directions without signal. Stability comes from the eigenvalues
+of the flow.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from scipy.optimize import brentq
+from scipy import optimize
 from scipy.special import ndtr
 
 from quenched.core import controls, flow, results
@@ -76,14 +77,16 @@ def asymptote(
         law: the world.
         rule: the student, with a constant rate.
         small_rate: False: the state in which the flow at the rule's rate comes to rest. True: all rest states for
-            $\eta \to 0$, $\eta\alpha \to \infty$ (two prototypes in `TwoClusters`), or the one that is reached from `start`.
+            $\eta \to 0$, $\eta\alpha \to \infty$ (two prototypes in `TwoClusters`), or the one that is reached from
+            `start`.
         start: where the prototypes begin; `NearOrigin()` by default. With `small_rate` it is only for other worlds.
         **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
 
     Returns:
-        `R`, `Q`, `error`, `outcome`, and `growth` (the largest real part of the flow's eigenvalues: negative is stable).
-        With `small_rate` in `TwoClusters` a dimension `state` lists the states `axis`, `other` (VQ: labels swapped; LVQ1: a
-        second, unstable axis state) and `unspecialised`; one that does not exist has the outcome `absent`. What diverges has the outcome `diverged`.
+        `R`, `Q`, `error`, `outcome`, and `growth` (the largest real part of the flow's eigenvalues: negative is
+        stable). With `small_rate` in `TwoClusters` a dimension `state` lists the states `axis`, `other` (VQ: labels
+        swapped; LVQ1: a second, unstable axis state) and `unspecialised`; one that does not exist has the outcome
+        `absent`. What diverges has the outcome `diverged`.
     """
     if isinstance(rule.rate, Schedule):
         raise InputError("Argument `rate` must be constant for an asymptote, but a schedule was given.")
@@ -143,15 +146,14 @@ def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> Resting:
 
 
 def _lvq21(law: Law, rule: Rule) -> Resting:
-    r"""LVQ2.1 never rests: with unequal priors one prototype runs away as $e^{\eta|\gamma|\alpha}$, with equal ones both do."""
+    r"""LVQ2.1 never rests: one prototype runs away as $e^{\eta|\gamma|\alpha}$, or both do if the priors are equal."""
     mix = law.mixture()
     sign = np.asarray(rule.table(law))[0]
     gamma = float(np.sum(np.asarray(mix.p) * sign))
     error = min((1 + gamma) / 2, (1 - gamma) / 2)
-    if gamma == 0:
-        if not (isinstance(law, TwoClusters) and law.variances[0] == law.variances[1]):
-            error = np.nan
-        else:
+    if gamma == 0:  # both run away along B_+ - B_-, and the boundary between them stays where it is
+        error = np.nan
+        if isinstance(law, TwoClusters) and law.variances[0] == law.variances[1]:
             error = optimum(law)
     absent = _absent(law, rule)
     growth = np.asarray(float(rule.rate) * abs(gamma))
@@ -177,12 +179,12 @@ def _all_small_rate(law: TwoClusters, rule: Rule) -> list[Resting]:
 
 def _rest_at(law: Law, rule: Rule, R: np.ndarray, Q: np.ndarray | None = None) -> Resting:
     """The small-rate rest state at given overlaps; without Q, prototypes in the plane of the centres."""
-    R = jnp.asarray(R)
-    return _resting(law, rule, _rest_small(numbers(law, rule), _pack(R, R @ R.T if Q is None else jnp.asarray(Q))))
+    begin = _pack(jnp.asarray(R), jnp.asarray(R @ R.T if Q is None else Q))
+    return _resting(law, rule, _rest_small(numbers(law, rule), begin))
 
 
 def _unspecialised_lvq1(law: TwoClusters) -> tuple[np.ndarray, np.ndarray]:
-    r"""LVQ1's state with $w_+ - w_-$ orthogonal to the centres: $R_{Ss} = \lambda s p_s/(p_+ - p_-)$, $D = 8v/\pi$. Unstable."""
+    r"""LVQ1's unstable state off the axis: $R_{Ss} = \lambda s p_s/(p_+ - p_-)$, $D = 8v/\pi$."""
     p = np.array([law.prior, law.prior - 1])  # s p_s
     R = np.tile(float(law.separation) * p / p.sum(), (2, 1))
     return R, R @ R.T + 2 * law.variances[0] / np.pi * np.array([[1.0, -1.0], [-1.0, 1.0]])
@@ -213,7 +215,7 @@ def _positions(n: Numbers, lam: float, theta: np.ndarray) -> tuple[np.ndarray, n
 
 @double
 def axis_states(law: TwoClusters, rule: Rule) -> list[np.ndarray]:
-    r"""All rest states on the line through the centres as $\eta \to 0$, as overlaps `R` `[2, 2]`; attractive ones first.
+    r"""All rest states on the line through the centres as $\eta \to 0$: overlaps `R` `[2, 2]`, attractive ones first.
 
     The boundary solves $\theta = (x_+(\theta) + x_-(\theta))/2$; sign changes at poles of $x_\pm$ are not solutions.
     """
@@ -226,7 +228,8 @@ def axis_states(law: TwoClusters, rule: Rule) -> list[np.ndarray]:
     values = mismatch(grid)
     roots = []
     for i in np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0):
-        theta = float(brentq(lambda t: float(mismatch(t)), grid[i], grid[i + 1], xtol=1e-15, rtol=1e-14))
+        bracket = optimize.root_scalar(lambda t: float(mismatch(t)), bracket=grid[i : i + 2], xtol=1e-15, rtol=1e-14)
+        theta = float(bracket.root)
         x, bottom = _positions(n, lam, np.asarray(theta))
         if abs(float(mismatch(theta))) < 1e-8 * max(1.0, abs(theta)) and x[0] > x[1]:
             roots.append((bool(np.all(bottom > 0)), x))
@@ -254,11 +257,12 @@ def unspecialised_overlaps(law: TwoClusters, rate: float) -> tuple[np.ndarray, n
 
 @double
 def escape_rate(law: TwoClusters, rule: Rule) -> float:
-    r"""How fast VQ leaves the unspecialised state, per unit of $\alpha$: a small difference of the prototypes grows as $e^{\kappa\alpha}$.
+    r"""How fast VQ leaves the unspecialised state: small differences grow as $e^{\kappa\alpha}$.
 
-    For $v_\pm = 1$ it is $\kappa = \eta\,[2\varphi_0(1 + 2\lambda^2 p_+p_-)/\sqrt D - \tfrac12]$ with $\varphi_0 = 1/\sqrt{2\pi}$; in general the
-    largest eigenvalue of the flow there among perturbations that are odd under the exchange of the prototypes.
-    Negative: VQ never specialises from a small perturbation.
+    For $v_\pm = 1$ it is $\kappa = \eta\,[2\varphi_0(1 + 2\lambda^2 p_+p_-)/\sqrt D - \tfrac12]$ with
+    $\varphi_0 = 1/\sqrt{2\pi}$, per unit of $\alpha$; in general the largest eigenvalue of the flow there among
+    perturbations that are odd under the exchange of the prototypes. Negative: VQ never specialises from a small
+    perturbation.
     """
     if not isinstance(law, TwoClusters) or not isinstance(rule, VQ) or isinstance(rule.rate, Schedule):
         raise InputError("The escape rate must be asked for `TwoClusters` and `VQ` with a constant rate, "
@@ -268,7 +272,7 @@ def escape_rate(law: TwoClusters, rule: Rule) -> float:
 
     def odd(y: Array) -> Array:
         """Move the prototypes apart by y = (difference of R, difference of norms), return the drift of the same."""
-        apart = R + sign[:, None] * y[:2] / 2, Q + jnp.diag(sign * y[2] / 2)
+        apart = jnp.asarray(R) + sign[:, None] * y[:2] / 2, jnp.asarray(Q) + jnp.diag(sign * y[2] / 2)
         dR, dQ = dynamics.drift(n, n.rate, *apart, all_move=False)
         return jnp.append(dR[0] - dR[1], dQ[0, 0] - dQ[1, 1])
 
@@ -279,9 +283,9 @@ def escape_rate(law: TwoClusters, rule: Rule) -> float:
 def optimum(law: TwoClusters) -> float:
     r"""The lowest error of any flat boundary across the line through the centres.
 
-    For $v_+ = v_-$ it is the Bayes error, $p_+\Phi(-d/2 - L/d) + p_-\Phi(-d/2 + L/d)$ with $d = \sqrt2\lambda/\sqrt v$, $L = \ln(p_+/p_-)$.
-    For unequal variances the Bayes error itself goes to 0 as $N \to \infty$ (the length of an example tells its class), so
-    the best flat boundary is the yardstick.
+    For $v_+ = v_-$ it is the Bayes error, $p_+\Phi(-d/2 - L/d) + p_-\Phi(-d/2 + L/d)$ with
+    $d = \sqrt2\lambda/\sqrt v$, $L = \ln(p_+/p_-)$. For unequal variances the Bayes error itself goes to 0 as
+    $N \to \infty$ (the length of an example tells its class), so the best flat boundary is the yardstick.
     """
     p = np.array([float(law.prior), 1 - float(law.prior)])
     v = np.asarray(law.variances, float)

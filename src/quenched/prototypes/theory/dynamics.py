@@ -1,11 +1,12 @@
 r"""The flow of the overlaps as $N \to \infty$, and the learning curve it gives.
 
 $$\dot R_{Sm} = \eta \sum_k p_k g_{Sk} \big(\langle b_m\Theta_S\rangle_k - \langle\Theta_S\rangle_k R_{Sm}\big)$$
-$$\dot Q_{ST} = \eta \sum_k p_k \big\{ g_{Sk} (\langle h_T\Theta_S\rangle_k - \langle\Theta_S\rangle_k Q_{ST}) + (S \leftrightarrow T) \big\}
+$$\dot Q_{ST} = \eta \sum_k p_k \big\{ g_{Sk} (\langle h_T\Theta_S\rangle_k - \langle\Theta_S\rangle_k Q_{ST})
+  + (S \leftrightarrow T) \big\}
   + \eta^2 \sum_k p_k v_k\, g_{Sk}\, g_{Tk} \langle\Theta_S\Theta_T\rangle_k$$
 
-with $\langle\Theta_S\Theta_T\rangle = \delta_{ST}\langle\Theta_S\rangle$ when the winner takes all and 1 when all move (LVQ2.1).
-[biehl2006, eqs. (17), (29), errata P5 to P15]
+with $\langle\Theta_S\Theta_T\rangle = \delta_{ST}\langle\Theta_S\rangle$ when the winner takes all and 1 when all
+move (LVQ2.1). [biehl2006, eqs. (17), (29), errata P5 to P15]
 """
 
 from __future__ import annotations
@@ -63,10 +64,11 @@ def drift(n: Numbers, rate: Real, R: Array, Q: Array, *, all_move: bool, noise: 
         R: overlaps with the centres.
         Q: overlaps among prototypes.
         all_move: whether all prototypes move, rather than the winner.
-        noise: whether to keep the $\eta^2$ term; without it, and with rate 1, this is the small-rate flow in time $\eta\alpha$.
+        noise: whether to keep the $\eta^2$ term; without it, and with rate 1, this is the small-rate flow in time
+            $\eta\alpha$.
     """
     (win, h, b), pair = _averages(n, R, Q, all_move)
-    pg = n.p * n.g  # [K, M]
+    rate, pg = jnp.asarray(rate), n.p * n.g  # [K, M]
     dR = rate * (jnp.einsum("sk,smk->sm", pg, b) - jnp.sum(pg * win, axis=1)[:, None] * R)
     half = jnp.einsum("sk,stk->st", pg, h) - jnp.sum(pg * win, axis=1)[:, None] * Q
     dQ = rate * (half + half.T)

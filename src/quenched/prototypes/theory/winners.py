@@ -1,11 +1,12 @@
 r"""Who wins: averages over one new example, given the overlaps.
 
-For prototype $S$ and an example of cluster $k$ the projections $h_T = w_T\cdot\xi$ and $b_m = B_m\cdot\xi$ are Gaussian with
-means $\lambda_k R_{Tk}$, $\lambda_k B_m\cdot B_k$ and covariances $v_k Q$, $v_k R$. $S$ wins if its score $2 h_S - Q_{SS}$ is the largest.
-Needed are
+For prototype $S$ and an example of cluster $k$ the projections $h_T = w_T\cdot\xi$ and $b_m = B_m\cdot\xi$ are
+Gaussian with means $\lambda_k R_{Tk}$, $\lambda_k B_m\cdot B_k$ and covariances $v_k Q$, $v_k R$. $S$ wins if its
+score $2 h_S - Q_{SS}$ is the largest. Needed are
 
 * `win[S, k]` $= \langle\Theta_S\rangle_k$, the probability that $S$ wins,
-* `h[S, T, k]` $= \langle h_T \Theta_S\rangle_k$ and `b[S, m, k]` $= \langle b_m \Theta_S\rangle_k$, the mean projections of what it wins.
+* `h[S, T, k]` $= \langle h_T \Theta_S\rangle_k$ and `b[S, m, k]` $= \langle b_m \Theta_S\rangle_k$,
+  the mean projections of what it wins.
 
 Three ways, chosen by the number of prototypes: `two` (closed form), `orthants` (3 to 5; multivariate normal
 probabilities), `lines` (any number; a fixed set of normal vectors, integrated exactly along a line through each).
@@ -58,7 +59,8 @@ def two(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     r"""Two prototypes, in closed form. [biehl2006, eqs. (24)-(27), errata P3, P4, P9, P10]
 
     $$u_{lk} = \frac{2\lambda_k (R_{lk} - R_{-l,k}) - (Q_{ll} - Q_{-l,-l})}{2\sqrt{v_k D}},\quad
-    \langle x\,\Theta_l\rangle_k = \sqrt{v_k/D}\;(x\text{-overlap of } w_l - w_{-l})\,\varphi(u_{lk}) + \langle x\rangle_k \Phi(u_{lk})$$
+    \langle x\,\Theta_l\rangle_k = \sqrt{v_k/D}\;(x\text{-overlap of } w_l - w_{-l})\,\varphi(u_{lk})
+    + \langle x\rangle_k \Phi(u_{lk})$$
 
     where $D = |w_+ - w_-|^2$.
     """
@@ -78,7 +80,8 @@ def orthants(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
 
     With $y_T = 2(h_S - h_T) - (Q_{SS} - Q_{TT})$, $S$ wins if all $y_T > 0$, and
 
-    $$\langle x\,\Theta_S\rangle = \langle x\rangle P(y > 0) + \sum_{T\ne S} \mathrm{Cov}(x, y_T)\, f_T(0)\, P(y_U > 0,\ U \ne S, T \mid y_T = 0).$$
+    $$\langle x\,\Theta_S\rangle = \langle x\rangle P(y > 0) + \sum_{T\ne S} \mathrm{Cov}(x, y_T)\, f_T(0)\,
+    P(y_U > 0,\ U \ne S, T \mid y_T = 0).$$
     """
     K = Q.shape[0]
     index = np.arange(K)
@@ -118,7 +121,7 @@ def _lines(dimension: int) -> tuple[np.ndarray, np.ndarray]:
     The directions are orthonormal but in general position: along a coordinate axis two scores may be parallel, and
     the averages would jump where they cross.
     """
-    across = ndtri(np.clip(qmc.Sobol(dimension - 1, seed=1).random(LINES), 1e-12, 1 - 1e-12))
+    across = ndtri(np.clip(qmc.Sobol(dimension - 1, rng=1).random(LINES), 1e-12, 1 - 1e-12))
     points = np.concatenate([np.insert(across, j, 0.0, axis=1) for j in range(dimension)])
     axes = np.repeat(np.eye(dimension), LINES, axis=0)
     rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((dimension, dimension)))[0]
@@ -128,9 +131,9 @@ def _lines(dimension: int) -> tuple[np.ndarray, np.ndarray]:
 def lines(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     r"""Any number of prototypes: an average over a fixed set of normals, exact along one line through each.
 
-    $h = \langle h\rangle + \sqrt{v}\, L (z_\perp + r n)$ with $Q = LL^T$ and $r \sim \mathcal N(0, 1)$: along $r$ every score is a
-    straight line, so $S$ wins on one interval, whose Gaussian mass and mean are closed. The set does not change, so the
-    result is a continuous function of the overlaps, as an integrator needs.
+    $h = \langle h\rangle + \sqrt{v}\, L (z_\perp + r n)$ with $Q = LL^T$ and $r \sim \mathcal N(0, 1)$: along $r$
+    every score is a straight line, so $S$ wins on one interval, whose Gaussian mass and mean are closed. The set does
+    not change, so the result is a continuous function of the overlaps, as an integrator needs.
     """
     L = jnp.linalg.cholesky(Q)
     rest, direction = (jnp.asarray(a) for a in _lines(Q.shape[0]))
