@@ -29,9 +29,11 @@ _HOME = {
     "plot": "quenched.plots",
     "save": "quenched.core.results",
 }
-_SCIENCES = ("prototypes",)
+SCIENCES = ("prototypes",)
+"""The sciences that are built."""
 
 __all__ = [
+    "SCIENCES",
     "Agreement",
     "Dask",
     "InputError",
@@ -48,7 +50,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
-    if name in _SCIENCES:
+    if name in SCIENCES:
         return importlib.import_module(f"quenched.{name}")
     raise AttributeError(f"module 'quenched' has no attribute {name!r}")
 

@@ -172,7 +172,7 @@ def _reproduce(paper: str, chosen: list[str] | None, full: bool, out: Path, *, c
             figures.append(_call(module.FIGURES[name], quick=not full, folder=pieces))
         if claims:
             _step(f"[{total}/{total}] claims")
-            stated = _call(module.claims, quick=not full)
+            stated = _call(module.claims, quick=not full, figures=figures)
         page = report.write(figures, stated, out, title=module.TITLE, reference=module.REFERENCE)
     screen.agreement_table(figures, _console())
     typer.echo(str(page.resolve()))
@@ -217,7 +217,7 @@ def _help(context: typer.Context, science: str | None, verb: str) -> None:
     if science is None:
         import quenched
 
-        typer.echo(f"Sciences: {', '.join(quenched._SCIENCES)}. Their laws, rules and controls: "
+        typer.echo(f"Sciences: {', '.join(quenched.SCIENCES)}. Their laws, rules and controls: "
                    f"quenched {context.info_name} SCIENCE --help")  # fmt: skip
         return
     from quenched.cli import options, screen

@@ -47,7 +47,7 @@ def science(name: str | None) -> Science:
     Raises:
         InputError: if there is no such science.
     """
-    sciences = quenched._SCIENCES
+    sciences = quenched.SCIENCES
     if name not in sciences:
         raise InputError(f"Argument SCIENCE must be one of: {', '.join(sciences)}; but {_given(name, sciences)}.")
     package = importlib.import_module(f"quenched.{name}")

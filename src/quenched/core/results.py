@@ -107,7 +107,7 @@ def assemble_runs(
         mean = np.where(good, value, 0.0).sum(axis=1) / n
         square = np.where(good, np.square(value - mean[:, None]), 0.0).sum(axis=1)
         stderr = np.sqrt(square / np.maximum(n - 1, 1) / n)
-        every[name] = mean
+        every[name] = np.where(count.reshape(n.shape) > 0, mean, np.nan)  # marked by `runs` = 0
         every[f"{name}_stderr"] = np.where(n > 1, stderr, np.inf)  # one run says nothing about its own error
         every[f"{name}_run"] = np.moveaxis(value, 1, -1)
         every_dims[f"{name}_stderr"], every_dims[f"{name}_run"] = dims[name], (*dims[name], "run")
@@ -186,6 +186,9 @@ def _write(result: xr.Dataset, target: Path) -> None:
     os.close(handle)
     try:
         result.to_netcdf(name, engine="h5netcdf")
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)  # a temporary file is private, a result is not
         os.replace(name, target)
     finally:
         Path(name).unlink(missing_ok=True)

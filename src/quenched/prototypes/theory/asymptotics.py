@@ -1,10 +1,10 @@
 r"""Where learning ends: rest states at finite rate, and all of them in the small-rate limit.
 
-At finite rate the flow is followed to rest (`asymptote`). As $\eta \to 0$ with $\eta\alpha \to \infty$ the rest states of
-two prototypes in two clusters can all be named: *axis* states, both prototypes on the line through the centres, where
-the boundary $\theta$ solves one scalar equation; their image with labels swapped (VQ does not see labels); and the
-*unspecialised* state, prototypes that differ only in directions without signal. Stability comes from the eigenvalues
-of the flow.
+At finite rate the flow is followed to rest (`asymptote`). As $\eta \to 0$ with $\eta\alpha \to \infty$ the rest
+states of two prototypes in two clusters can all be named: *axis* states, both prototypes on the line through the
+centres, where the boundary $\theta$ solves one scalar equation; their image with labels swapped (VQ does not see
+labels); and the *unspecialised* state, prototypes that differ only in directions without signal. Stability comes from
+the eigenvalues of the flow.
 """
 
 from __future__ import annotations
