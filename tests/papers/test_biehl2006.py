@@ -37,3 +37,4 @@ def test_the_claims():
     averaging = next(c for s, c in claims.items() if "self-averaging" in s)
     slope = float(averaging.ours.split("N^")[1])
     assert slope == pytest.approx(-0.5, abs=0.1)
+    assert "0.2257, not 0.0732" in claims["the generalisation error"].ours
