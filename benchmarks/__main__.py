@@ -52,7 +52,7 @@ def digits() -> str:
 
 def main() -> None:
     """Measure everything and write the page."""
-    head = PAGE.read_text().split(MARK)[0].rstrip()
+    head = PAGE.read_text().split(MARK)[0].rstrip()  # what stands above the mark is written by hand
     body = "\n\n".join([dynamics(), digits()])
     PAGE.write_text(f"{head}\n\n{MARK}\n\nMeasured on {machine()}\n\n{body}\n")
     print(PAGE.read_text())

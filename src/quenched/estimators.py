@@ -124,7 +124,7 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
         n_iter_: passes made.
         n_features_in_, feature_names_in_: columns seen in `fit`.
 
-    Example:
+    Examples:
         >>> from sklearn.datasets import load_iris
         >>> from quenched.estimators import LVQClassifier
         >>> X, y = load_iris(return_X_y=True)
@@ -291,7 +291,7 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         n_iter_: passes made.
         n_features_in_, feature_names_in_: columns seen in `fit`.
 
-    Example:
+    Examples:
         >>> from sklearn.datasets import make_blobs
         >>> from quenched.estimators import VQClusterer
         >>> X, _ = make_blobs(centers=3, random_state=0)

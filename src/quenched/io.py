@@ -65,7 +65,7 @@ def read_table(
         InputError: in one sentence, if the file is not there, too large, empty, of another form, lacks a column, or
             has values that are missing or not numbers.
 
-    Example:
+    Examples:
         >>> from quenched import io
         >>> table = io.read_table("data.csv", target="y")  # doctest: +SKIP
     """

@@ -97,7 +97,7 @@ def test_width_does_not_matter():
     for other in results[1:]:
         for name in ("mean", "waves"):
             np.testing.assert_allclose(other.values[name], results[0].values[name], rtol=1e-12, atol=1e-12)
-    assert [r.width for r in results] == [1, 3, 10, 64, 16]
+    assert [r.width for r in results] == [1, 3, 10, 64, 10]
 
 
 def test_mean_and_standard_error():

@@ -85,7 +85,7 @@ def agreement(
     Returns:
         An `Agreement`; `.passed`, `.p` and `.z` say it, and it prints as a sentence.
 
-    Example:
+    Examples:
         >>> import quenched  # doctest: +SKIP
         >>> quenched.agreement(curve, points, allowance=0.004)  # doctest: +SKIP
     """

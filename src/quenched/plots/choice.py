@@ -22,7 +22,7 @@ VARIABLES = {
     "error": r"generalisation error, $\epsilon_g$",
     "R": "overlap with the centres, $R$",
     "Q": "overlap among prototypes, $Q$",
-    "rate": "growth rate of a deviation",
+    "growth": "growth rate of a deviation",
     "free_energy": "free energy, $f$",
 }
 """Names of axes in words. An array's own `long_name` goes first."""
@@ -107,7 +107,7 @@ def _items(data: xr.Dataset, name: str, axis: str, title: tuple[str, str]) -> li
 
 def _unstable(here: dict[str, xr.DataArray]) -> np.ndarray | None:
     """Where a theory says that its state is unstable: a growth rate above zero."""
-    rate = here.get("growth", here.get("rate"))
+    rate = here.get("growth")
     return None if rate is None or not rate.dims else rate.values > 0
 
 

@@ -58,7 +58,7 @@ def plot(
     Raises:
         InputError: if there is nothing to draw, or not on these axes.
 
-    Example:
+    Examples:
         >>> import quenched, numpy as np
         >>> from quenched import prototypes
         >>> curve = prototypes.curve(prototypes.TwoClusters(0.8), prototypes.LVQ1(0.2), alpha=np.linspace(0, 50, 51))

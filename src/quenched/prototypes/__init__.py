@@ -9,14 +9,16 @@ from quenched.prototypes.model import (
     Clusters,
     Decay,
     Interpolated,
+    Law,
     LVQPlus,
     NearOrigin,
     Overlaps,
     Rule,
     Schedule,
+    Start,
     TwoClusters,
 )
-from quenched.prototypes.simulation import Chain, Direct, measure
+from quenched.prototypes.simulation import Chain, Direct, Simulator, measure
 from quenched.prototypes.theory import asymptote, curve, escape_rate, optimum
 
 __all__ = [
@@ -30,10 +32,13 @@ __all__ = [
     "Fitted",
     "Interpolated",
     "LVQPlus",
+    "Law",
     "NearOrigin",
     "Overlaps",
     "Rule",
     "Schedule",
+    "Simulator",
+    "Start",
     "TwoClusters",
     "asymptote",
     "curve",

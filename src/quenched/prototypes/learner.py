@@ -85,7 +85,7 @@ def update(w: Array, x: Array, gain: Array, *, all_move: bool = False) -> Array:
     Returns:
         The prototypes after the step.
 
-    Example:
+    Examples:
         >>> import jax.numpy as jnp
         >>> from quenched.prototypes.learner import update
         >>> w, x, gain = jnp.array([[0.0, 0.0], [4.0, 0.0]]), jnp.array([1.0, 0.0]), jnp.array([0.5, 0.5])
@@ -196,7 +196,7 @@ def nearest(prototypes: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarr
     Returns:
         Its index `[n]` and the squared distance to it `[n]`. Memory beyond that does not grow with `n`.
 
-    Example:
+    Examples:
         >>> index, squared = nearest(np.array([[0.0], [4.0]]), np.array([[1.0], [3.5]]))
         >>> index.tolist(), squared.tolist()
         ([0, 1], [1.0, 0.25])
@@ -414,7 +414,7 @@ def fit(
     Raises:
         InputError: for data that cannot be learned from, in one sentence.
 
-    Example:
+    Examples:
         >>> import jax, numpy as np
         >>> from quenched.prototypes.learner import fit
         >>> from quenched.prototypes.model import LVQ1

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks, results
+from quenched.core import checks, controls, results
 from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real, real_tuple, reals
 
 
@@ -71,7 +71,7 @@ class TwoClusters(Law):
         separation: $\lambda$, the distance of both centres from the origin.
         variances: $(v_+, v_-)$.
 
-    Example:
+    Examples:
         >>> from quenched import prototypes
         >>> law = prototypes.TwoClusters(prior=0.8, separation=1.0)
     """
@@ -311,6 +311,16 @@ def numbers(law: Law, rule: Rule) -> Numbers:
     wrong = np.asarray(rule.prototypes(law))[:, None] != np.asarray(mix.labels)[None, :]
     rate = rule.rate if isinstance(rule.rate, Schedule) else jnp.asarray(rule.rate, float)
     return Numbers(mix.p, mix.lam, mix.v, mix.gram, rule.table(law), jnp.asarray(wrong, float), rate)
+
+
+@jax.jit
+def _many(laws: Law, rules: Rule) -> Numbers:
+    return jax.vmap(numbers)(laws, rules)
+
+
+def numbers_of(plan: controls.Plan) -> Numbers:
+    """All points of a sweep as arrays, on one leading axis."""
+    return _many(controls.stack(plan.laws), controls.stack(plan.rules))
 
 
 def rate_at(rate: Any, alpha: Real) -> Array:

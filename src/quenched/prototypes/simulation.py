@@ -38,7 +38,7 @@ from quenched.prototypes.model import (
     draw,
     draw_cluster,
     frame,
-    numbers,
+    numbers_of,
     rate_at,
 )
 
@@ -200,7 +200,7 @@ def measure(
     Returns:
         `R`, `Q`, `error`, each with `_stderr` and `_run`, and `runs`, `failed`.
 
-    Example:
+    Examples:
         >>> import jax
         >>> from quenched import prototypes
         >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
@@ -220,7 +220,9 @@ def measure(
     plan = controls.expand(law, rule, sweep)
     steps = np.rint(times * size)
     begin = start.overlaps(K, M)
-    declared = [(numbers(*pair), begin, steps, float(size)) for pair in zip(plan.laws, plan.rules, strict=True)]
+    many = jax.tree.map(np.asarray, numbers_of(plan))
+    points = [jax.tree.map(lambda leaf, i=i: leaf[i], many) for i in range(len(plan.laws))]
+    declared = [(point, begin, steps, float(size)) for point in points]
     shape = size if simulator.shaped else None
     run = functools.partial(_one_run, simulator=simulator, tests=tests, all_move=rule.all_move, size=shape)
     done = ensemble(

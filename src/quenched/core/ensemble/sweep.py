@@ -112,7 +112,7 @@ def ensemble(
         RuntimeError: if every run raised an exception. What the function raises while it is traced is a bug
             in it and is raised as it is.
 
-    Example:
+    Examples:
         >>> import jax
         >>> from quenched.core.ensemble import ensemble
         >>> def throw(key, point):
@@ -191,8 +191,8 @@ def _program(
     shape = jax.tree.map(lambda leaf: ("number", leaf.shape, leaf.dtype.str) if is_number(leaf) else leaf, point)
     versions = importlib.metadata.version("quenched"), jax.__version__
     family = digest(function, shape, implementation, versions)
-    few = -(-runs // WIDEST)  # as few pieces as the widest would need, equally full
-    wanted = 1 << (runs - 1).bit_length() if few == 1 else -(-runs // few)
+    pieces = -(-runs // WIDEST)
+    wanted = -(-runs // pieces)  # as few pieces as the widest would need, equally full
     known = store.width(family, wanted) if store is not None and batch is None else batch
     if known is not None:
         return build(function, point, implementation, known, family)

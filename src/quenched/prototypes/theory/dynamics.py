@@ -30,6 +30,7 @@ from quenched.prototypes.model import (
     Start,
     coordinates,
     numbers,
+    numbers_of,
     rate_at,
 )
 from quenched.prototypes.theory import winners
@@ -124,7 +125,7 @@ def state(
     Raises:
         InputError: in single precision.
 
-    Example:
+    Examples:
         >>> import jax
         >>> from quenched import prototypes
         >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(0.2)
@@ -187,7 +188,7 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
     Returns:
         A dataset with `R[prototype, cluster]`, `Q[prototype, prototype2]`, `error` and `outcome` over the controls.
 
-    Example:
+    Examples:
         >>> import numpy as np
         >>> from quenched import prototypes
         >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
@@ -197,7 +198,7 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
     plan = controls.expand(law, rule, sweep)
     start = start or NearOrigin()
     _check(law, rule)
-    many = controls.stack([numbers(*pair) for pair in zip(plan.laws, plan.rules, strict=True)])
+    many = numbers_of(plan)
     found = _states(many, times, start.overlaps(*many.g.shape[1:]), rule.all_move)
     result = results.assemble(
         found._asdict(), plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
