@@ -32,7 +32,7 @@ CASES = {
 def test_theory_agrees_with_the_direct_simulation(name):
     law, rule, start = CASES[name]
     curve = prototypes.curve(law, rule, alpha=TIMES, start=start)
-    points = prototypes.measure(law, rule, alpha=TIMES, size=200, runs=100, key=KEY, start=start, tests=200)
+    points = prototypes.measure(law, rule, alpha=TIMES, size=200, runs=100, key=KEY, start=start, tests=100)
     assert int(points.failed) == 0
     granted = {"relative_allowance": tolerances.FINITE_SIZE} if rule.all_move else {}
     proof = quenched.agreement(curve, points, allowance=tolerances.FINITE_SIZE, **granted)
@@ -42,7 +42,7 @@ def test_theory_agrees_with_the_direct_simulation(name):
 @pytest.mark.parametrize("name", CASES)
 def test_the_chain_is_the_direct_simulation(name):
     law, rule, start = CASES[name]
-    given = {"alpha": [1.0, 5.0, 10.0], "runs": 200, "start": start, "tests": 100}
+    given = {"alpha": [1.0, 5.0], "runs": 200, "start": start, "tests": 100}
     direct = prototypes.measure(law, rule, size=40, key=KEY, **given)
     chain = prototypes.measure(law, rule, size=40, key=jax.random.key(7), simulator=prototypes.Chain(), **given)
     proof = quenched.agreement(direct, chain)  # the same law at the same N: no allowance
@@ -55,7 +55,7 @@ def test_the_spread_falls_as_one_over_root_n():
     sizes, spread = np.array([100, 400, 1600]), []
     for size in sizes:
         points = prototypes.measure(
-            A, prototypes.LVQ1(0.2), alpha=3.0, size=int(size), runs=2000, key=jax.random.key(5), batch=500, tests=1,
+            A, prototypes.LVQ1(0.2), alpha=1.5, size=int(size), runs=2000, key=jax.random.key(5), batch=500, tests=1,
             simulator=prototypes.Chain(),
         )  # fmt: skip
         spread.append(float(points.R_run.sel(prototype=1, cluster=1).std("run", ddof=1)))
