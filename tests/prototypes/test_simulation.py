@@ -51,6 +51,15 @@ def test_the_chain_is_the_direct_simulation(name):
     np.testing.assert_allclose(spread[0], spread[1], rtol=0.35)  # 200 runs know a spread to 5%, 5 sigma and ratio
 
 
+def test_the_chain_is_exact_in_very_few_dimensions():
+    """Six dimensions, of which two are the rest of the example: its length must have the right distribution."""
+    given = {"alpha": [0.5, 2.0], "size": 6, "runs": 4000, "batch": 2000, "tests": 1}
+    direct = prototypes.measure(A, prototypes.LVQ1(1.0), key=KEY, **given)
+    chain = prototypes.measure(A, prototypes.LVQ1(1.0), key=jax.random.key(8), simulator=prototypes.Chain(), **given)
+    proof = quenched.agreement(direct, chain, variables=["R", "Q"])
+    assert proof.passed, str(proof)
+
+
 def test_the_spread_falls_as_one_over_root_n():
     sizes, spread = np.array([100, 400, 1600]), []
     for size in sizes:

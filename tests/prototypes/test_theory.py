@@ -131,6 +131,14 @@ def test_lvq21_is_linear(prior):
         np.testing.assert_allclose(found.R.sel(alpha=alpha), exact, rtol=1e-6, atol=1e-7)
 
 
+def test_a_schedule_is_a_change_of_time():
+    """The overlaps R of LVQ2.1 depend on the rate only through its integral."""
+    found = prototypes.curve(A, prototypes.LVQ21(prototypes.Decay(0.4, 10.0)), alpha=[5.0, 30.0])
+    for alpha in (5.0, 30.0):
+        time = 0.4 * 10.0 * np.log(1 + alpha / 10.0)
+        np.testing.assert_allclose(found.R.sel(alpha=alpha), lvq21.R(0.8, 1.0, 1.0, time, np.zeros((2, 2))), rtol=1e-6)
+
+
 def test_lvq21_winner_comes_to_rest_and_the_loser_diverges_as_an_outcome():
     far = prototypes.curve(A, prototypes.LVQ21(0.2), alpha=[100.0, 1000.0])
     limit = lvq21.Q_plus_plus_limit(0.8, 1.0, 0.2, 1.0)
