@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from quenched.core import checks
 from quenched.core.results import OutputError
 from quenched.core.types import InputError
 
@@ -109,9 +110,7 @@ def writable_folder(path: str | os.PathLike[str]) -> Path:
     """
     folder = Path(path)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as trial:
-            trial.write(b"x")
+        checks.try_folder(folder)
     except OSError as error:
         raise OutputError(f"The folder {folder} must be writable, but it is not ({_reason(error)}).") from None
     return folder

@@ -5,7 +5,8 @@ import xarray as xr
 
 import quenched
 from quenched import prototypes
-from quenched.core import results
+from quenched.core import controls, results
+from quenched.core.ensemble import Ensemble
 from quenched.core.results import OutputError
 from quenched.core.types import InputError
 
@@ -39,13 +40,11 @@ def test_mean_and_standard_error_are_those_of_the_runs(points):
 
 def test_failed_runs_are_kept_but_not_averaged():
     law, rule = prototypes.TwoClusters(), prototypes.LVQ1()
-    from quenched.core import controls
-
     value = np.array([[[1.0], [3.0], [np.nan]]])
-    result = results.assemble_runs(
-        {"error": value}, np.array([[False, False, True]]), controls.expand(law, rule, {}), {"alpha": np.array([1.0])},
-        {"error": ()}, {},
-    )  # fmt: skip
+    done = Ensemble({"error": value}, np.array([[False, False, True]]), ("it broke",), 1, 0, 0, 3)
+    plan = controls.expand(law, rule, {})
+    result = results.assemble_runs(done, plan, {"alpha": np.array([1.0])}, {"error": ()}, {})
+    assert result.attrs["messages"] == "it broke"
     assert float(result.error.squeeze()) == 2.0
     assert float(result.error_stderr.squeeze()) == pytest.approx(1.0)
     assert int(result.runs) == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,6 +68,17 @@ def increasing(name: str, value: Any, *, least: float = 0.0) -> np.ndarray:
     if not np.all(np.isfinite(array)) or np.any(np.diff(array) <= 0) or array[0] < least:
         raise InputError(f"Argument `{name}` must increase from {least:g} or above, but it is {_short(array)}.")
     return array
+
+
+def try_folder(folder: Path) -> None:
+    """Make a folder, if it is not there, and write into it once.
+
+    Raises:
+        OSError: if that cannot be done.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as trial:
+        trial.write(b"x")
 
 
 def _short(array: np.ndarray) -> str:

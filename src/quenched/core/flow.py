@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import diffrax
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from quenched.core import fixed_point
@@ -88,7 +89,13 @@ class Rest(NamedTuple):
     state: Any
     outcome: Array
     residual: Array  # largest component of the field there
-    eigenvalues: Array  # of the Jacobian, complex, slowest first; stable if all real parts are negative
+    jacobian: Array  # of the field there
+
+    @property
+    def growth(self) -> float:
+        """The largest real part of the Jacobian's eigenvalues: negative is stable. Computed on the host."""
+        jacobian = np.asarray(self.jacobian)
+        return float(np.linalg.eigvals(jacobian).real.max()) if np.all(np.isfinite(jacobian)) else np.nan
 
 
 def settle(
@@ -124,17 +131,13 @@ def settle(
 def rest_near(
     field: Field, guess: Any, args: Any = None, *, tolerance: float = 1e-12, gone: Array | bool = False
 ) -> Rest:
-    """The rest state of an autonomous flow next to `guess`, with the eigenvalues of the flow there."""
+    """The rest state of an autonomous flow next to `guess`, with the Jacobian of the flow there."""
     flat, unflatten = ravel_pytree(guess)
 
     def force(y: Array, args: Any) -> Array:
         return ravel_pytree(field(jnp.zeros(()), unflatten(y), args))[0]
 
     found = fixed_point.root(force, jnp.where(gone, jnp.ones_like(flat), flat), args, tolerance=tolerance, newton=True)
-    jacobian = jax.jacfwd(force)(found.value, args)
-    finite = jnp.where(jnp.isfinite(jacobian), jacobian, 0.0)
-    eigenvalues = jnp.linalg.eigvals(finite) if jax.default_backend() == "cpu" else jnp.zeros(flat.size, complex)
-    eigenvalues = eigenvalues[jnp.argsort(-eigenvalues.real)]
     outcome = jnp.where(gone, Outcome.diverged, found.outcome)
     value = jnp.where(gone, jnp.nan, found.value)
-    return Rest(unflatten(value), outcome, found.residual, eigenvalues)
+    return Rest(unflatten(value), outcome, found.residual, jax.jacfwd(force)(value, args))

@@ -86,8 +86,14 @@ def agreement(
         An `Agreement`; `.passed`, `.p` and `.z` say it, and it prints as a sentence.
 
     Examples:
-        >>> import quenched  # doctest: +SKIP
-        >>> quenched.agreement(curve, points, allowance=0.004)  # doctest: +SKIP
+        >>> import jax
+        >>> import quenched
+        >>> from quenched import prototypes
+        >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
+        >>> curve = prototypes.curve(law, rule, alpha=[1, 5])
+        >>> points = prototypes.measure(law, rule, alpha=[1, 5], size=20, runs=10, key=jax.random.key(0))
+        >>> quenched.agreement(curve, points, allowance=1 / 20).passed
+        True
     """
     names = _common(curve, points, variables)
     theory = _align(curve, points)

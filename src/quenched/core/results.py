@@ -22,6 +22,7 @@ import numpy as np
 import xarray as xr
 
 from quenched.core import controls
+from quenched.core.ensemble import Ensemble
 from quenched.core.types import InputError, Key, outcome_names
 
 FORMAT = 1
@@ -80,40 +81,33 @@ def assemble(
 
 
 def assemble_runs(
-    values: Mapping[str, np.ndarray],
-    failed: np.ndarray,
+    done: Ensemble,
     plan: controls.Plan,
     axes: Mapping[str, np.ndarray],
     dims: Mapping[str, tuple[str, ...]],
     coords: Mapping[str, Any],
     **attrs: Any,
 ) -> xr.Dataset:
-    """Like `assemble` for arrays `[points, runs, ...]`: mean, standard error, and the runs themselves.
+    """Like `assemble` for the runs of an experiment: mean, standard error, and the runs themselves.
 
     Args:
-        values: variable to array; the second axis is the run.
-        failed: `[points, runs]`; runs that are kept but take no part in the averages.
+        done: arrays `[points, runs, ...]`. Runs that failed are kept but take no part in the averages; what they
+            said stands in the attribute `messages`.
         plan: the sweep.
         axes: further controls, common to all points.
         dims: the dimensions each order parameter has by itself.
         coords: coordinates of those dimensions.
         **attrs: what else to say.
     """
-    count = (~failed).sum(axis=1)
     every, every_dims = {}, dict(dims)
-    for name, value in values.items():
-        inner = [1] * (value.ndim - 2)
-        good, n = ~failed.reshape(*failed.shape, *inner), np.maximum(count, 1).reshape(-1, *inner)
-        mean = np.where(good, value, 0.0).sum(axis=1) / n
-        square = np.where(good, np.square(value - mean[:, None]), 0.0).sum(axis=1)
-        stderr = np.sqrt(square / np.maximum(n - 1, 1) / n)
-        every[name] = np.where(count.reshape(n.shape) > 0, mean, np.nan)  # marked by `runs` = 0
-        every[f"{name}_stderr"] = np.where(n > 1, stderr, np.inf)  # one run says nothing about its own error
-        every[f"{name}_run"] = np.moveaxis(value, 1, -1)
-        every_dims[f"{name}_stderr"], every_dims[f"{name}_run"] = dims[name], (*dims[name], "run")
+    for name, value in done.values.items():
+        every |= {name: done.mean(name), f"{name}_stderr": done.stderr(name), f"{name}_run": np.moveaxis(value, 1, -1)}
+        every_dims |= {f"{name}_stderr": dims[name], f"{name}_run": (*dims[name], "run")}
+    if done.messages:
+        attrs["messages"] = "; ".join(done.messages)
     result = assemble(every, plan, axes, every_dims, coords, **attrs)
-    result["runs"] = (plan.dims, count.reshape(plan.shape))
-    result["failed"] = (plan.dims, failed.sum(axis=1).reshape(plan.shape))
+    result["runs"] = (plan.dims, (~done.failed).sum(axis=1).reshape(plan.shape))
+    result["failed"] = (plan.dims, done.failed.sum(axis=1).reshape(plan.shape))
     return result
 
 

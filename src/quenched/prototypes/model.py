@@ -293,6 +293,14 @@ class LVQ21(Rule):
         return jnp.where(S == sigma, 1.0, -1.0)
 
 
+def shape(law: Law, rule: Rule) -> tuple[int, int]:
+    """The numbers of prototypes and clusters, if dynamics are defined for them."""
+    K, M = len(rule.prototypes(law)), len(law.mixture().labels)
+    if K < 2 or (rule.all_move and K != 2):
+        raise InputError(f"There must be two prototypes or more (just two for LVQ2.1), but there are {K}.")
+    return K, M
+
+
 class Numbers(NamedTuple):
     """Law and rule as arrays: all that theory and simulation need. Rules of one shape share one compiled program."""
 

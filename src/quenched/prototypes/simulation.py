@@ -40,6 +40,7 @@ from quenched.prototypes.model import (
     frame,
     numbers_of,
     rate_at,
+    shape,
 )
 
 Record = dict[str, Array]
@@ -186,7 +187,7 @@ def measure(
         law: the world.
         rule: the student.
         alpha: increasing times; a time is rounded to a whole number of examples, $\alpha N$.
-        size: the dimension $N$, at least the number of prototypes and clusters together.
+        size: the dimension $N$, more than there are prototypes and clusters together.
         runs: how many independent training sequences.
         key: a JAX key; the same key gives the same numbers, whatever the executor.
         start: where the prototypes begin; `NearOrigin()` by default.
@@ -207,7 +208,7 @@ def measure(
         >>> points = prototypes.measure(law, rule, alpha=[1, 5], size=20, runs=10, key=jax.random.key(0))
     """
     times = checks.increasing("alpha", alpha)
-    K, M = len(rule.prototypes(law)), len(law.mixture().labels)
+    K, M = shape(law, rule)
     size = checks.whole("size", size, least=1)
     if size <= K + M:
         raise InputError(f"Argument `size` must exceed the number of vectors, {K} prototypes and {M} centres, "
@@ -215,22 +216,20 @@ def measure(
     tests = checks.whole("tests", tests, least=1)
     start, simulator = start or NearOrigin(), simulator or Direct()
     _check_start(law, rule, start)
-    if rule.all_move and K != 2:
-        raise InputError(f"The simulation of LVQ2.1 must have two prototypes, but {K} were given.")
     plan = controls.expand(law, rule, sweep)
     steps = np.rint(times * size)
     begin = start.overlaps(K, M)
     many = jax.tree.map(np.asarray, numbers_of(plan))
     points = [jax.tree.map(lambda leaf, i=i: leaf[i], many) for i in range(len(plan.laws))]
     declared = [(point, begin, steps, float(size)) for point in points]
-    shape = size if simulator.shaped else None
-    run = functools.partial(_one_run, simulator=simulator, tests=tests, all_move=rule.all_move, size=shape)
+    static = {"simulator": simulator, "tests": tests, "all_move": rule.all_move}
+    run = functools.partial(_one_run, **static, size=size if simulator.shaped else None)
     done = ensemble(
         run, key, jax.tree.map(np.asarray, declared),
         runs=runs, batch=batch, executor=executor, folder=folder, label="training",
     )  # fmt: skip
     result = results.assemble_runs(
-        done.values, done.failed, plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
+        done, plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
         science="prototypes", source="simulation", simulator=type(simulator).__name__, size=size, tests=tests,
         seed=results.seed(key), start=results.describe(start),
     )  # fmt: skip
@@ -240,7 +239,7 @@ def measure(
 def _check_start(law: Law, rule: Rule, start: Start) -> None:
     """Refuse overlaps that no vectors have."""
     mix = law.mixture()
-    R, Q = (np.asarray(x) for x in start.overlaps(len(rule.prototypes(law)), len(mix.labels)))
+    R, Q = (np.asarray(x) for x in start.overlaps(*shape(law, rule)))
     gram = np.block([[np.asarray(mix.gram), R.T], [R, Q]])
     if np.linalg.eigvalsh(gram)[0] < -1e-9:
         raise InputError("Argument `start` must be overlaps that vectors can have, but their Gram matrix has a "

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from quenched.core import checks
 from quenched.core.types import InputError
 
 
@@ -42,9 +43,7 @@ class Store:
         """
         path = Path(folder)
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=path) as trial:
-                trial.write(b"x")
+            checks.try_folder(path)
         except OSError as error:
             raise InputError(f"Argument `folder` must be a folder that can be written, but {path} is not: "
                              f"{error.strerror or error}.") from error  # fmt: skip

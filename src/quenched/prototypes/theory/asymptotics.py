@@ -33,6 +33,7 @@ from quenched.prototypes.model import (
     TwoClusters,
     coordinates,
     numbers,
+    shape,
 )
 from quenched.prototypes.theory import dynamics
 
@@ -124,7 +125,7 @@ STATES = ("axis", "other", "unspecialised")
 
 def _resting(law: Law, rule: Rule, rest: flow.Rest) -> Resting:
     R, Q = _unpack(rest.state)
-    growth = np.asarray(rest.eigenvalues.real[0])
+    growth = np.asarray(rest.growth)
     return Resting(
         np.asarray(R), np.asarray(Q), np.asarray(_error(numbers(law, rule), R, Q)), growth, np.asarray(rest.outcome)
     )
@@ -132,7 +133,7 @@ def _resting(law: Law, rule: Rule, rest: flow.Rest) -> Resting:
 
 def _absent(law: Law, rule: Rule) -> Resting:
     """A state that does not exist."""
-    K, M = len(rule.prototypes(law)), len(law.mixture().labels)
+    K, M = shape(law, rule)
     nan = np.asarray(np.nan)
     return Resting(np.full((K, M), np.nan), np.full((K, K), np.nan), nan, nan, np.asarray(int(Outcome.absent)))
 
@@ -141,7 +142,7 @@ def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> Resting:
     """The rest state that a start leads to."""
     if rule.all_move:
         return _lvq21(law, rule)
-    begin = _pack(*start.overlaps(len(rule.prototypes(law)), len(law.mixture().labels)))
+    begin = _pack(*start.overlaps(*shape(law, rule)))
     return _resting(law, rule, (_settle_small if small_rate else _settle_finite)(numbers(law, rule), begin))
 
 

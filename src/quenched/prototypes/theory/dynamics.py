@@ -20,7 +20,7 @@ import numpy as np
 import xarray as xr
 
 from quenched.core import checks, controls, flow, results
-from quenched.core.types import Array, InputError, Real, double, require_double
+from quenched.core.types import Array, Real, double, require_double
 from quenched.prototypes.model import (
     ORDER_PARAMETERS,
     Law,
@@ -32,6 +32,7 @@ from quenched.prototypes.model import (
     numbers,
     numbers_of,
     rate_at,
+    shape,
 )
 from quenched.prototypes.theory import winners
 
@@ -133,19 +134,10 @@ def state(
         ...     slope = jax.grad(lambda rule: prototypes.theory.state(law, rule, 10.0).error)(rule).rate
     """
     require_double("prototypes.theory.state")
-    K, M = _check(law, rule)
     times = jnp.asarray(alpha, float)
-    begin = (start or NearOrigin()).overlaps(K, M)
+    begin = (start or NearOrigin()).overlaps(*shape(law, rule))
     every = _state(numbers(law, rule), jnp.atleast_1d(times), begin, all_move=rule.all_move, rtol=rtol, atol=atol)
     return every if times.ndim else State(*(x[0] for x in every))
-
-
-def _check(law: Law, rule: Rule) -> tuple[int, int]:
-    """The numbers of prototypes and clusters, if there is a theory for them."""
-    K, M = len(rule.prototypes(law)), len(law.mixture().labels)
-    if K < 2 or (rule.all_move and K != 2):
-        raise InputError(f"The theory must have two prototypes or more (two for LVQ2.1), but {K} were given.")
-    return K, M
 
 
 def _state(
@@ -197,9 +189,8 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
     times = checks.increasing("alpha", alpha)
     plan = controls.expand(law, rule, sweep)
     start = start or NearOrigin()
-    _check(law, rule)
     many = numbers_of(plan)
-    found = _states(many, times, start.overlaps(*many.g.shape[1:]), rule.all_move)
+    found = _states(many, times, start.overlaps(*shape(law, rule)), rule.all_move)
     result = results.assemble(
         found._asdict(), plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
         science="prototypes", source="theory", start=results.describe(start),

@@ -28,7 +28,7 @@ from quenched.core.types import Array
 from quenched.prototypes.model import Mixture, Numbers
 
 LINES = 1024
-"""Parallel lines of `lines` along each of K directions; at K = 5 the averages are then good to about 0.001."""
+"""Parallel lines of `lines` along each of K directions; at K = 5 the averages are then good to about 0.002."""
 
 
 class Averages(NamedTuple):
