@@ -122,8 +122,8 @@ def test_the_optimum_is_the_best_flat_boundary():
 
 
 def test_general_worlds_settle_too():
-    law = prototypes.Clusters([0.5, 0.3, 0.2], (0, 1, 2))
-    start = prototypes.Overlaps(R=0.3 * np.eye(3), Q=0.2 * np.eye(3))
+    law = prototypes.Clusters([0.5, 0.3, 0.2], (0, 1, 1))
+    start = prototypes.Overlaps(R=0.3 * np.eye(2, 3), Q=0.2 * np.eye(2))
     found = prototypes.asymptote(law, prototypes.LVQ1(0.1), start=start)
     assert str(found.outcome.values) == "converged"
     assert float(found.growth) < 0

@@ -29,26 +29,22 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_theory_agrees_with_the_direct_simulation(name):
+def test_theory_and_both_simulators_agree(name):
     law, rule, start = CASES[name]
+    given = {"alpha": TIMES, "size": 200, "runs": 100, "start": start, "tests": 100}
     curve = prototypes.curve(law, rule, alpha=TIMES, start=start)
-    points = prototypes.measure(law, rule, alpha=TIMES, size=200, runs=100, key=KEY, start=start, tests=100)
-    assert int(points.failed) == 0
-    granted = {"relative_allowance": tolerances.FINITE_SIZE} if rule.all_move else {}
-    proof = quenched.agreement(curve, points, allowance=tolerances.FINITE_SIZE, **granted)
-    assert proof.passed, str(proof)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_chain_is_the_direct_simulation(name):
-    law, rule, start = CASES[name]
-    given = {"alpha": [1.0, 5.0], "runs": 200, "start": start, "tests": 100}
-    direct = prototypes.measure(law, rule, size=40, key=KEY, **given)
-    chain = prototypes.measure(law, rule, size=40, key=jax.random.key(7), simulator=prototypes.Chain(), **given)
+    direct = prototypes.measure(law, rule, key=KEY, **given)
+    chain = prototypes.measure(law, rule, key=jax.random.key(7), simulator=prototypes.Chain(), **given)
+    assert int(direct.failed) == 0
+    assert int(chain.failed) == 0
+    granted = {"allowance": tolerances.FINITE_SIZE, "relative_allowance": tolerances.FINITE_SIZE * rule.all_move}
+    for points in (direct, chain):
+        proof = quenched.agreement(curve, points, **granted)
+        assert proof.passed, str(proof)
     proof = quenched.agreement(direct, chain)  # the same law at the same N: no allowance
     assert proof.passed, str(proof)
-    spread = [np.asarray(x.R_run.std("run")) for x in (direct, chain)]
-    np.testing.assert_allclose(spread[0], spread[1], rtol=0.35)  # 200 runs know a spread to 5%, 5 sigma and ratio
+    spread = [np.asarray(points.R_run.std("run")) for points in (direct, chain)]
+    np.testing.assert_allclose(spread[0], spread[1], rtol=0.5)  # 100 runs know each spread to 7%: 5 sigma of the ratio
 
 
 def test_the_chain_is_exact_in_very_few_dimensions():

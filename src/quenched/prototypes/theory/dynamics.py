@@ -131,7 +131,7 @@ def state(
         >>> from quenched import prototypes
         >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(0.2)
         >>> with jax.enable_x64(True):
-        ...     slope = jax.grad(lambda rule: prototypes.theory.state(law, rule, 10.0).error)(rule).rate
+        ...     error = jax.jit(lambda rule: prototypes.theory.state(law, rule, 10.0).error)(rule)
     """
     require_double("prototypes.theory.state")
     times = jnp.asarray(alpha, float)
