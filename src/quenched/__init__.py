@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quenched import prototypes
+    from quenched import processes, prototypes
     from quenched.core.ensemble import Dask, Local, Processes
     from quenched.core.proof import Agreement, agreement
     from quenched.core.results import load, save
@@ -29,7 +29,7 @@ _HOME = {
     "plot": "quenched.plots",
     "save": "quenched.core.results",
 }
-SCIENCES = ("prototypes",)
+SCIENCES = ("prototypes", "processes")
 """The sciences that are built."""
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "agreement",
     "load",
     "plot",
+    "processes",
     "prototypes",
     "save",
 ]

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from quenched.core import progress as progress_module
 from quenched.core.ensemble import Ensemble, Local, ensemble
 from quenched.core.ensemble import program as program_module
 from quenched.core.ensemble import store as store_module
@@ -406,13 +407,13 @@ def test_a_full_disk_stops_nothing(tmp_path, monkeypatch):
 def test_progress_is_for_terminals(capfd, monkeypatch):
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.delenv("TTY_COMPATIBLE", raising=False)
-    monkeypatch.setattr(sweep_module, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress_module, "PATIENCE", 0.0)
     ensemble(functools.partial(smooth, size=5), KEY, POINTS, runs=2, label="throws")
     assert capfd.readouterr() == ("", "")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     ensemble(raises_above, KEY, [2.0] * 50, runs=2, label="throws")
     assert "throws" in capfd.readouterr().err
-    monkeypatch.setattr(sweep_module, "PATIENCE", 60.0)
+    monkeypatch.setattr(progress_module, "PATIENCE", 60.0)
     ensemble(functools.partial(smooth, size=5), KEY, POINTS, runs=2, label="throws")
     assert capfd.readouterr() == ("", "")
 

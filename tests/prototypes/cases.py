@@ -8,4 +8,12 @@ BROKEN = prototypes.Overlaps(R=[[0.3, 0.0], [0.0, 0.3]], Q=[[0.1, 0.0], [0.0, 0.
 THREE = prototypes.Overlaps(
     R=[[0.3, 0.0], [0.0, 0.2], [0.0, 0.1]], Q=[[0.2, 0.0, 0.0], [0.0, 0.2, 0.0], [0.0, 0.0, 0.2]]
 )
-TIMES = [1.0, 2.0, 5.0, 10.0, 20.0, 35.0, 50.0]
+TIMES = [1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0]
+"""Nine, like those of the paper's figures. A program is compiled for a number of times, not for their values: what
+needs fewer or other times takes nine of its own, and all share one program."""
+
+CHAIN = {"runs": 100, "tests": 500, "simulator": prototypes.Chain()}
+"""The simulation of the paper's figures in quick mode: at nine times the same program, at any `size`."""
+
+SHORT_CHAIN = {"batch": 58, "tests": 1, "simulator": prototypes.Chain()}
+"""That of the paper's claim of self-averaging: one time, and pieces of 58 runs."""

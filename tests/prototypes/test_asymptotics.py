@@ -1,5 +1,6 @@
 """Rest states: check values, closed forms, and the flow itself."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -83,8 +84,9 @@ def test_unspecialised_state_of_vq_is_closed(double):
     R, Q = theory.unspecialised_overlaps(A, 0.2)
     np.testing.assert_allclose(R, [[0.8, 0.2]] * 2)
     assert np.sqrt(Q[0, 0] + Q[1, 1] - 2 * Q[0, 1]) == pytest.approx(vq.distance(0.2), abs=1e-12)
+    field = jax.jit(theory.field)
     for law, rate in ((A, 0.2), (B, 0.3)):
-        drift = theory.field(law, prototypes.VQ(rate), *theory.unspecialised_overlaps(law, rate))
+        drift = field(law, prototypes.VQ(rate), *theory.unspecialised_overlaps(law, rate))
         for part in drift:
             np.testing.assert_allclose(part, 0.0, atol=1e-14)
 
@@ -105,7 +107,7 @@ def test_check_values_of_the_escape_rate():
 def test_vq_leaves_the_unspecialised_state_at_the_escape_rate():
     R, Q = theory.unspecialised_overlaps(A, 0.2)
     start = prototypes.Overlaps(R + 1e-7 * np.array([[1.0, -1.0], [-1.0, 1.0]]), Q)
-    path = prototypes.curve(A, prototypes.VQ(0.2), alpha=[60.0, 80.0], start=start)
+    path = prototypes.curve(A, prototypes.VQ(0.2), alpha=np.linspace(0, 80, 9), start=start).sel(alpha=[60, 80])
     apart = path.R.isel(prototype=0, cluster=0) - path.R.isel(prototype=1, cluster=0)
     grown = float(np.log(apart[1] / apart[0])) / 20
     assert grown == pytest.approx(vq.escape_rate(0.8, 1.0, 0.2), rel=0.01)

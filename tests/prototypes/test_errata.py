@@ -12,9 +12,10 @@ from quenched import prototypes
 from quenched.core.proof import agreement
 from tests import tolerances
 from tests.prototypes import printed
-from tests.prototypes.cases import A, B
+from tests.prototypes.cases import CHAIN, A, B
+from tests.prototypes.cases import TIMES as LATER
 
-TIMES = np.array([0.5, 1.0, 2.0, 5.0, 10.0])
+TIMES = np.array([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.5, 10.0])
 COEFFICIENTS = {"LVQ1": (0.0, 1.0), "LVQ+": (0.5, 0.5)}
 RULES = {"LVQ1": prototypes.LVQ1(0.2), "LVQ+": prototypes.LVQPlus(0.2)}
 LAWS = {"A": A, "B": B}
@@ -45,9 +46,8 @@ def simulated():
     def get(rule, law):
         if (rule, law) not in done:
             done[rule, law] = prototypes.measure(
-                LAWS[law], RULES[rule], alpha=TIMES, size=400, runs=200, key=jax.random.key(11), tests=200,
-                simulator=prototypes.Chain(),
-            )  # fmt: skip
+                LAWS[law], RULES[rule], alpha=TIMES, size=400, key=jax.random.key(11), **CHAIN | {"runs": 200}
+            )
         return done[rule, law]
 
     return get
@@ -81,10 +81,10 @@ def test_p1_the_printed_error_is_not_the_counted_one(simulated):
     points = simulated("LVQ1", "A").sel(alpha=10)
     wrong = printed.printed_error(A, points.R.values, points.Q.values)
     counted, stderr = float(points.error), float(points.error_stderr)
-    right = prototypes.curve(A, RULES["LVQ1"], alpha=10.0)
-    assert abs(float(right.error) - counted) < 4 * stderr + tolerances.FINITE_SIZE
+    right = prototypes.curve(A, RULES["LVQ1"], alpha=LATER)
+    assert abs(float(right.error.sel(alpha=10)) - counted) < 4 * stderr + tolerances.FINITE_SIZE
     assert abs(wrong - counted) > 20 * stderr
-    late = prototypes.curve(A, RULES["LVQ1"], alpha=50.0)
+    late = right.sel(alpha=50)
     assert printed.printed_error(A, late.R.values, late.Q.values) == pytest.approx(0.0732, abs=5e-5)
     assert float(late.error) == pytest.approx(0.2257, abs=5e-5)
 

@@ -12,63 +12,70 @@ from quenched.core.types import InputError
 from quenched.prototypes import theory
 from quenched.prototypes.theory import winners
 from tests import tolerances
-from tests.prototypes.cases import BROKEN, THREE, A, B
+from tests.prototypes.cases import BROKEN, THREE, TIMES, A, B
 from tests.systems import lvq21
 
-orthants = jax.jit(winners.orthants)
+averages, lines, orthants = jax.jit(winners.averages), jax.jit(winners.lines), jax.jit(winners.orthants)
+field = jax.jit(theory.field)
+
+GRAM = [[1.0, 0.3, -0.2], [0.3, 1.0, 0.1], [-0.2, 0.1, 1.0]]
+GENERAL = prototypes.Clusters([0.2, 0.3, 0.5], (0, 1, 1), [1.0, 1.2, 0.7], [1.0, 0.5, 2.0], GRAM)
+FAR = [1.0, 5.0, 10.0, 20.0, 30.0, 60.0, 100.0, 300.0, 1000.0]
 
 
-def overlaps(seed, K, M=2, scale=0.5):
+def overlaps(seed, K, gram=((1.0, 0.0), (0.0, 1.0)), scale=0.5):
+    """Overlaps that vectors can have."""
     rng = np.random.default_rng(seed)
-    R = scale * rng.standard_normal((K, M))
+    R = scale * rng.standard_normal((K, len(gram)))
     extra = rng.standard_normal((K, K)) * 0.4
-    return jnp.asarray(R), jnp.asarray(R @ R.T + extra @ extra.T + 0.05 * np.eye(K))
+    return jnp.asarray(R), jnp.asarray(R @ np.linalg.solve(gram, R.T) + extra @ extra.T + 0.05 * np.eye(K))
 
 
 def test_check_values_of_lvq1():
-    at = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=[1.0, 10.0])
-    assert float(at.error[0]) == pytest.approx(0.31393, abs=tolerances.DIGITS)
-    assert float(at.error[1]) == pytest.approx(0.29015, abs=tolerances.DIGITS)
+    at = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=TIMES)
     last = at.sel(alpha=10)
+    assert float(at.error.sel(alpha=1)) == pytest.approx(0.31393, abs=tolerances.DIGITS)
+    assert float(last.error) == pytest.approx(0.29015, abs=tolerances.DIGITS)
     np.testing.assert_allclose(last.R, [[0.91942, -0.13762], [-0.15852, 0.19562]], atol=tolerances.DIGITS)
     np.testing.assert_allclose(last.Q, [[1.0120, -0.15811], [-0.15811, 0.17972]], atol=5e-5)
 
 
 def test_check_values_of_lvq_plus_and_lvq21():
-    assert float(prototypes.curve(A, prototypes.LVQPlus(0.2), alpha=10.0).error) == pytest.approx(0.30538, abs=6e-6)
-    both = prototypes.curve(A, prototypes.LVQ21(0.2), alpha=[5.0, 10.0]).error
+    plus = prototypes.curve(A, prototypes.LVQPlus(0.2), alpha=TIMES).error.sel(alpha=10)
+    assert float(plus) == pytest.approx(0.30538, abs=6e-6)
+    both = prototypes.curve(A, prototypes.LVQ21(0.2), alpha=FAR).error.sel(alpha=[5, 10])
     np.testing.assert_allclose(both, [0.20726, 0.18128], atol=tolerances.DIGITS)
 
 
 def test_values_do_not_change_when_tolerances_are_tightened(double):
-    loose = theory.state(A, prototypes.LVQ1(0.2), 10.0)
-    tight = theory.state(A, prototypes.LVQ1(0.2), 10.0, rtol=1e-11, atol=1e-13)
-    for one, two in zip(loose[:3], tight[:3], strict=True):
-        np.testing.assert_allclose(one, two, atol=tolerances.FLOW)
+    loose = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=TIMES)
+    tight = jax.jit(lambda: theory.state(A, prototypes.LVQ1(0.2), jnp.asarray(TIMES), rtol=1e-11, atol=1e-13))()
+    for name in ("R", "Q", "error"):
+        np.testing.assert_allclose(loose[name], getattr(tight, name), atol=tolerances.FLOW)
 
 
 @given(seed=st.integers(0, 10_000), prior=st.floats(0.05, 0.95), v=st.floats(0.1, 3.0))
 @settings(max_examples=25, deadline=None)
 def test_orthants_equal_the_closed_form_at_two_prototypes(seed, prior, v):
     with jax.enable_x64(True):
-        mix = prototypes.TwoClusters(prior=prior, separation=1.3, variances=(v, 1.0)).mixture()
-        R, Q = overlaps(seed, 2)
-        for one, two in zip(winners.two(mix, R, Q), orthants(mix, R, Q), strict=True):
+        priors = [prior, 0.6 * (1 - prior), 0.4 * (1 - prior)]
+        mix = prototypes.Clusters(priors, (1, -1, -1), [1.3, 1.0, 0.7], [v, 1.0, 0.5], GRAM).mixture()
+        R, Q = overlaps(seed, 2, GRAM)
+        for one, two in zip(averages(mix, R, Q), orthants(mix, R, Q), strict=True):
             np.testing.assert_allclose(one, two, atol=tolerances.MACHINE)
 
 
 def test_check_values_of_three_prototypes(double):
     R = jnp.array([[0.5, 0.1], [0.2, 0.4], [-0.3, 0.6]])
-    win = orthants(prototypes.TwoClusters().mixture(), R, R @ R.T + 0.1 * jnp.eye(3)).win
+    Q = R @ R.T + 0.1 * jnp.eye(3)
+    win = averages(GENERAL.mixture(), jnp.pad(R, ((0, 0), (0, 1))), Q).win  # the first cluster is that of TwoClusters()
     np.testing.assert_allclose(win[:, 0], [0.631319, 0.243135, 0.125546], atol=1e-6)
 
 
 @pytest.mark.parametrize("K", [2, 3, 4, 5])
 def test_somebody_wins_and_what_is_won_adds_up(double, K):
-    gram = jnp.array([[1.0, 0.3, -0.2], [0.3, 1.0, 0.1], [-0.2, 0.1, 1.0]])
-    mix = prototypes.Clusters([0.2, 0.3, 0.5], (0, 1, 1), [1.0, 1.2, 0.7], [1.0, 0.5, 2.0], gram).mixture()
-    R, Q = overlaps(K, K, M=3)
-    average = jax.jit(winners.averages)(mix, R, Q)
+    mix, (R, Q) = GENERAL.mixture(), overlaps(K, K, GRAM)
+    average = averages(mix, R, Q)
     mean_h, mean_b = winners.means(mix, R)
     np.testing.assert_allclose(average.win.sum(axis=0), 1.0, atol=tolerances.QUADRATURE)
     np.testing.assert_allclose(average.h.sum(axis=0), mean_h, atol=tolerances.QUADRATURE)
@@ -78,26 +85,25 @@ def test_somebody_wins_and_what_is_won_adds_up(double, K):
 @pytest.mark.parametrize("K", [3, 5])
 def test_averages_equal_brute_force(double, K):
     """A million drawn projections, no formula."""
-    law = prototypes.TwoClusters(prior=0.6, separation=1.2, variances=(0.8, 1.5))
-    mix, (R, Q) = law.mixture(), overlaps(7, K)
-    average = jax.jit(winners.averages)(mix, R, Q)
-    cov = np.block([[np.eye(2), np.asarray(R).T], [np.asarray(R), np.asarray(Q)]])
+    R, Q = overlaps(7, K, GRAM)
+    average = averages(GENERAL.mixture(), R, Q)
+    cov = np.block([[np.asarray(GRAM), np.asarray(R).T], [np.asarray(R), np.asarray(Q)]])
     rng = np.random.default_rng(0)
-    for k, v in enumerate((0.8, 1.5)):
-        centre = 1.2 * np.concatenate([np.eye(2)[k], np.asarray(R)[:, k]])
+    for k, (lam, v) in enumerate(((1.0, 1.0), (1.2, 0.5), (0.7, 2.0))):
+        centre = lam * np.concatenate([GRAM[k], np.asarray(R)[:, k]])
         x = rng.multivariate_normal(centre, v * cov, size=1_000_000)
-        winner = np.argmax(2 * x[:, 2:] - np.diagonal(Q), axis=1)
+        winner = np.argmax(2 * x[:, 3:] - np.diagonal(Q), axis=1)
         for S in range(K):
             won = winner == S
             assert float(average.win[S, k]) == pytest.approx(won.mean(), abs=0.002)
-            np.testing.assert_allclose(average.b[S, :, k], (x[:, :2] * won[:, None]).mean(axis=0), atol=0.006)
-            np.testing.assert_allclose(average.h[S, :, k], (x[:, 2:] * won[:, None]).mean(axis=0), atol=0.006)
+            np.testing.assert_allclose(average.b[S, :, k], (x[:, :3] * won[:, None]).mean(axis=0), atol=0.006)
+            np.testing.assert_allclose(average.h[S, :, k], (x[:, 3:] * won[:, None]).mean(axis=0), atol=0.006)
 
 
 @pytest.mark.parametrize("K", [3, 5])
 def test_lines_approach_the_orthants(double, K):
-    mix, (R, Q) = A.mixture(), overlaps(3, K)
-    for one, two in zip(orthants(mix, R, Q), winners.lines(mix, R, Q), strict=True):
+    mix, (R, Q) = GENERAL.mixture(), overlaps(3, K, GRAM)
+    for one, two in zip(averages(mix, R, Q), lines(mix, R, Q), strict=True):
         np.testing.assert_allclose(one, two, atol=0.005)
 
 
@@ -107,25 +113,25 @@ def test_identical_prototypes_of_a_class_reduce_to_one(double):
     R = jnp.vstack([R2, jnp.zeros((1, 2))])
     Q = jnp.zeros((3, 3)).at[:2, :2].set(Q2).at[2, 2].set(1e6)
     three = prototypes.LVQ1(0.2, labels=(1, -1, 1))
-    dR, dQ = jax.jit(lambda R, Q: theory.field(A, three, R, Q))(R, Q)
-    dR2, dQ2 = theory.field(A, prototypes.LVQ1(0.2), R2, Q2)
+    dR, dQ = field(A, three, R, Q)
+    dR2, dQ2 = field(A, prototypes.LVQ1(0.2), R2, Q2)
     np.testing.assert_allclose(dR[:2], dR2, atol=tolerances.MACHINE)
     np.testing.assert_allclose(dQ[:2, :2], dQ2, atol=tolerances.MACHINE)
 
 
-def test_three_prototypes_in_a_common_dimension_match_a_general_gram(double):
+def test_three_prototypes_in_a_common_dimension_match_a_general_gram():
     """Antipodal centres: the world of `Clusters` with B_2 = -B_1 is that of one axis."""
     law = prototypes.Clusters([0.5, 0.5], (1, -1), gram=[[1.0, -1.0], [-1.0, 1.0]])
     start = prototypes.Overlaps(R=[[0.3, -0.3], [-0.3, 0.3]], Q=[[0.2, 0.0], [0.0, 0.2]])
-    found = theory.state(law, prototypes.LVQ1(0.2), 20.0, start)
-    np.testing.assert_allclose(found.R[:, 0], -found.R[:, 1], atol=1e-10)
-    np.testing.assert_allclose(found.R[0], -found.R[1], atol=1e-10)  # the world is symmetric
+    R = prototypes.curve(law, prototypes.LVQ1(0.2), alpha=TIMES, start=start).R.values
+    np.testing.assert_allclose(R[:, :, 0], -R[:, :, 1], atol=1e-10)
+    np.testing.assert_allclose(R[:, 0], -R[:, 1], atol=1e-10)  # the world is symmetric
 
 
 @pytest.mark.parametrize("prior", [0.8, 0.5])
 def test_lvq21_is_linear(prior):
     law, rate = prototypes.TwoClusters(prior=prior), 0.2
-    found = prototypes.curve(law, prototypes.LVQ21(rate), alpha=[1.0, 10.0, 30.0])
+    found = prototypes.curve(law, prototypes.LVQ21(rate), alpha=FAR)
     for alpha in (1.0, 10.0, 30.0):
         exact = lvq21.R(prior, 1.0, rate, alpha, np.zeros((2, 2)))
         np.testing.assert_allclose(found.R.sel(alpha=alpha), exact, rtol=1e-6, atol=1e-7)
@@ -140,7 +146,7 @@ def test_a_schedule_is_a_change_of_time():
 
 
 def test_lvq21_winner_comes_to_rest_and_the_loser_diverges_as_an_outcome():
-    far = prototypes.curve(A, prototypes.LVQ21(0.2), alpha=[100.0, 1000.0])
+    far = prototypes.curve(A, prototypes.LVQ21(0.2), alpha=FAR).sel(alpha=[100, 1000])
     limit = lvq21.Q_plus_plus_limit(0.8, 1.0, 0.2, 1.0)
     assert float(far.Q[0].sel(prototype=1, prototype2=1)) == pytest.approx(limit, rel=1e-4)
     assert far.outcome.values.tolist() == ["converged", "diverged"]
@@ -165,9 +171,10 @@ def slopes():
     with jax.enable_x64(True):
         at = jnp.array(list(PARAMETERS.values()))
         step = 1e-3 * jnp.diag(at)
-        f = jax.jit(jax.vmap(end))(jnp.concatenate([at + k * step for k in (1, -1, 2, -2)])).reshape(4, -1)
+        value_and_slope = jax.jit(jax.value_and_grad(end))  # one program for both
+        f = jnp.array([[value_and_slope(at + k * row)[0] for row in step] for k in (1, -1, 2, -2)])
         differences = (8 * (f[0] - f[1]) - (f[2] - f[3])) / (12 * jnp.diagonal(step))
-        automatic = jax.jit(jax.grad(end))(at)
+        automatic = value_and_slope(at)[1]
     return {name: (float(a), float(b)) for name, a, b in zip(PARAMETERS, automatic, differences, strict=True)}
 
 
@@ -182,29 +189,33 @@ def test_gradient_of_three_prototypes(double):
     value = lambda lam: theory.error(  # noqa: E731
         prototypes.TwoClusters(separation=lam), rule, *(jnp.asarray(x) for x in THREE.overlaps(3, 2))
     )
-    up, down = jax.jit(jax.vmap(value))(jnp.array([1.0 + 1e-5, 1.0 - 1e-5]))
-    assert float(jax.jit(jax.grad(value))(1.0)) == pytest.approx(float(up - down) / 2e-5, rel=tolerances.GRADIENT)
+    value_and_slope = jax.jit(jax.value_and_grad(value))
+    (up, _), (down, _), (_, slope) = (value_and_slope(1.0 + step) for step in (1e-5, -1e-5, 0.0))
+    assert float(slope) == pytest.approx(float(up - down) / 2e-5, rel=tolerances.GRADIENT)
 
 
 def test_a_sweep_equals_a_loop():
     rule = prototypes.LVQ1(0.2)
-    sweep = prototypes.curve(A, rule, alpha=[2.0, 5.0], prior=[0.3, 0.8], rate=[0.1, 0.2])
+    sweep = prototypes.curve(A, rule, alpha=TIMES, prior=[0.3, 0.8], rate=[0.1, 0.2])
     assert sweep.error.dims == ("prior", "rate", "alpha")
-    one = prototypes.curve(prototypes.TwoClusters(prior=0.3), prototypes.LVQ1(0.1), alpha=[2.0, 5.0])
+    one = prototypes.curve(prototypes.TwoClusters(prior=0.3), prototypes.LVQ1(0.1), alpha=TIMES)
     np.testing.assert_allclose(sweep.error.sel(prior=0.3, rate=0.1), one.error, atol=tolerances.FLOW)
-    rows = prototypes.curve(A, rule, alpha=5.0, variances=[[1.0, 1.0], [0.5, 2.0]])
-    assert rows.error.dims == ("variances",)
+    variances = [[1.0, 1.0], [0.5, 2.0], [2.0, 0.5], [2.0, 2.0]]
+    rows = prototypes.curve(A, rule, alpha=TIMES, variances=variances)
+    assert rows.error.dims == ("variances", "alpha")
+    one = prototypes.curve(prototypes.TwoClusters(0.8, variances=(0.5, 2.0)), rule, alpha=TIMES)
+    np.testing.assert_allclose(rows.error[1], one.error, atol=tolerances.FLOW)
 
 
 def test_exchanging_the_classes_exchanges_the_prototypes():
-    at = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=7.0)
-    mirrored = prototypes.curve(prototypes.TwoClusters(prior=0.2), prototypes.LVQ1(0.2), alpha=7.0)
-    np.testing.assert_allclose(at.R.values[::-1, ::-1], mirrored.R, atol=tolerances.FLOW)
-    assert float(at.error) == pytest.approx(float(mirrored.error), abs=tolerances.FLOW)
+    at = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=TIMES)
+    mirrored = prototypes.curve(prototypes.TwoClusters(prior=0.2), prototypes.LVQ1(0.2), alpha=TIMES)
+    np.testing.assert_allclose(at.R.values[:, ::-1, ::-1], mirrored.R, atol=tolerances.FLOW)
+    np.testing.assert_allclose(at.error, mirrored.error, atol=tolerances.FLOW)
 
 
 def test_vq_from_an_unspecialised_start_never_specialises():
-    still = prototypes.curve(A, prototypes.VQ(0.2), alpha=[1.0, 50.0])
+    still = prototypes.curve(A, prototypes.VQ(0.2), alpha=TIMES)
     np.testing.assert_allclose(still.error, 0.5, atol=1e-9)  # erratum P21
 
 
@@ -223,7 +234,7 @@ def test_a_user_adds_a_rule_in_a_few_lines():
         def g(self, S, sigma):
             return jnp.where(S == sigma, 1.0, -0.5)
 
-    at = [float(prototypes.curve(A, rule, alpha=10.0).error) for rule in
+    at = [float(prototypes.curve(A, rule, alpha=TIMES).error.sel(alpha=10)) for rule in
           (prototypes.LVQPlus(0.2), Cautious(0.2), prototypes.LVQ1(0.2))]  # fmt: skip
     assert at[0] > at[1] > at[2]  # half of LVQ1's repulsion lies in between
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.metadata
 import inspect
@@ -139,6 +140,49 @@ def simulate(
 
 
 @app.command()
+def forecast(
+    data: Annotated[Path | None, typer.Argument(help="A CSV file; without it, scikit-learn's diabetes data.")] = None,
+    target: Annotated[str | None, typer.Option(help="The column to be predicted.")] = None,
+    columns: Annotated[str | None, typer.Option(help="The columns that predict, such as a,b; or else all.")] = None,
+    examples: Annotated[str | None, typer.Option(help="Sizes to forecast, such as 100,1000.")] = None,
+    error: Annotated[list[str] | None, typer.Option(help="How many examples reach this error? Repeatable.")] = None,
+    rmse: Annotated[list[str] | None, typer.Option(help="The same, in the target's own units.")] = None,
+    check: Annotated[int, typer.Option(help="Run a real bootstrap of so many draws beside it.")] = 0,
+    accuracy: Annotated[float, typer.Option(help="Relative standard error where draws are needed.")] = 0.03,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    out: OutOption = None,
+    plot: PlotOption = None,
+) -> None:
+    """How good will a regression on this table be with n examples, how sure is that, and how many are needed?
+
+    Errors are shares of the target's variance: 0 is perfect, 1 is no better than always answering the mean.
+
+    Example: quenched forecast houses.csv --target price --examples 1000,5000 --rmse 20000 --plot forecast.png
+    """
+    from quenched.cli import forecasting
+
+    table, called = forecasting.read(data, target, columns)
+    shown, sizes = forecasting.sizes(examples, len(table.inputs))
+    wanted, draws = forecasting.aims(error, rmse, table.targets), forecasting.draws(check)
+    _check_outputs(out, plot)
+    import jax
+
+    from quenched import processes
+
+    for note in table.notes:
+        typer.echo(f"warning: {note}", err=True)
+    _step(f"Learning from {called} ...")
+    with _interrupts(None):
+        result = processes.forecast(
+            table.inputs, table.targets, examples=sizes, check=draws, accuracy=accuracy, key=jax.random.key(seed),
+            names=table.names,
+        )  # fmt: skip
+    result = result.assign_attrs(data=called, target=str(table.target))
+    show = functools.partial(forecasting.show, table=table, shown=shown, wanted=wanted, answer=processes.examples_for)
+    return _deliver([result], result, out, plot, show=show)
+
+
+@app.command()
 def reproduce(
     paper: PaperArgument,
     figure: FigureOption = None,
@@ -219,11 +263,13 @@ def _help(context: typer.Context, science: str | None, verb: str) -> None:
 
         typer.echo(f"Sciences: {', '.join(quenched.SCIENCES)}. Their laws, rules and controls: "
                    f"quenched {context.info_name} SCIENCE --help")  # fmt: skip
-        return
+        return None
     from quenched.cli import options, screen
 
+    if science in options.TABLES:
+        return typer.echo(f"The law of {science} is a table of data: use `{options.TABLES[science]}`.")
     found = options.science(science)
-    screen.explain(found, getattr(found.package, verb), _console())
+    return screen.explain(found, getattr(found.package, verb), _console())
 
 
 def _known(context: typer.Context) -> list[str]:
@@ -283,22 +329,29 @@ def _check_outputs(out: Path | None, plot: Path | None) -> None:
             io.writable_folder(path.parent)
 
 
-def _deliver(drawn: list[Any], result: xr.Dataset, out: Path | None, plot: Path | None, sentence: str = "") -> None:
-    """Print, save and draw; each is tried, whatever becomes of the others."""
+def _deliver(
+    drawn: list[Any],
+    result: xr.Dataset,
+    out: Path | None,
+    plot: Path | None,
+    sentence: str = "",
+    show: Callable[..., None] | None = None,
+) -> None:
+    """Save, print and draw; each is tried, whatever becomes of the others."""
     import quenched
     from quenched import io
     from quenched.cli import screen
     from quenched.core.results import OutputError
 
-    screen.show(result, _console())
-    if sentence:
-        typer.echo(sentence)
-    lost = []
+    lost, saved = [], None
     if out is not None:
         try:
-            typer.echo(f"saved in {quenched.save(result, out)}")
+            saved = quenched.save(result, out)
         except OutputError as error:
             lost.append(str(error))
+    (show or screen.show)(result, console=_console())
+    for line in filter(None, [sentence, saved and f"saved in {saved}"]):
+        typer.echo(line)
     if plot is not None:
         try:
             picture = quenched.plot(*drawn)

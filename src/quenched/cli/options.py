@@ -25,6 +25,9 @@ from quenched.core.types import InputError, reals
 LONGEST = 1_000_000
 """Values in one range."""
 
+TABLES = {"processes": "quenched forecast DATA.csv --target COLUMN"}
+"""Sciences whose law is a table of data, which words cannot give, and the command that reads one."""
+
 SET_BY_COMMAND = ("size", "runs", "key", "start", "simulator", "executor", "folder")
 """Keywords of a verb that have options of their own."""
 
@@ -42,14 +45,22 @@ class Science:
 
 
 def science(name: str | None) -> Science:
-    """Find a science by its name.
+    """Find a science whose law can be declared in words.
 
     Raises:
-        InputError: if there is no such science.
+        InputError: if there is no such science, or its law is a table.
     """
     sciences = quenched.SCIENCES
     if name not in sciences:
         raise InputError(f"Argument SCIENCE must be one of: {', '.join(sciences)}; but {_given(name, sciences)}.")
+    if name in TABLES:
+        raise InputError(f"Argument SCIENCE must be one whose law can be said in options, but that of {name} is a "
+                         f"table of data: use `{TABLES[name]}`.")  # fmt: skip
+    return introspect(name)
+
+
+def introspect(name: str) -> Science:
+    """What a science exports."""
     package = importlib.import_module(f"quenched.{name}")
     model = importlib.import_module(f"quenched.{name}.model")
     simulation = importlib.import_module(f"quenched.{name}.simulation")

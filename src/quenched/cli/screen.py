@@ -40,9 +40,10 @@ def show(result: xr.Dataset, console: Console) -> None:
 
 
 def _quantities(result: xr.Dataset) -> list[str]:
-    """Order parameters, single numbers first."""
+    """Order parameters, single numbers first; words and truths are no quantities."""
     aside = ("runs", "failed", "outcome")
-    names = [str(n) for n in result.data_vars if n not in aside and not str(n).endswith(("_stderr", "_run"))]
+    names = [str(n) for n, x in result.data_vars.items() if n not in aside and x.dtype.kind in "fiu"]
+    names = [n for n in names if not n.endswith(("_stderr", "_run"))]
     return sorted(names, key=lambda n: result[n].ndim)
 
 
@@ -131,7 +132,8 @@ def explain(found: options.Science, verb: Callable[..., Any], console: Console) 
             if fields != before:  # rules often have the same fields: said once
                 _print_fields(console, fields)
             before = fields
-    console.print(f"\n[bold]Starts, --start[/]\n{', '.join(map(_form, found.starts.values()))}", highlight=False)
+    if found.starts:
+        console.print(f"\n[bold]Starts, --start[/]\n{', '.join(map(_form, found.starts.values()))}", highlight=False)
     console.print(f"\n[bold]Simulators, --simulator[/]\n{', '.join(found.simulators)}", highlight=False)
 
 
@@ -144,7 +146,8 @@ def _form(cls: type) -> str:
 def _print_fields(console: Console, fields: dict[str, tuple[Any, str]]) -> None:
     table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
     for name, (default, words) in fields.items():
-        shown = "" if default in (dataclasses.MISSING, inspect.Parameter.empty, None) else f"{default}"
+        none = any(default is nothing for nothing in (dataclasses.MISSING, inspect.Parameter.empty, None))
+        shown = "" if none else f"{default}"
         table.add_row(f"--{name.replace('_', '-')}", shown, words)
     console.print(table, highlight=False)
 

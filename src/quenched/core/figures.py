@@ -25,6 +25,8 @@ class Kind(enum.Enum):
     """Single points without error bars: data, or positions."""
     mark = "mark"
     """Crosses: places of special meaning, such as cluster centres."""
+    band = "band"
+    """An area between `low` and `high`: an interval around a line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +35,14 @@ class Series:
 
     Attributes:
         label: its entry in the legend; series of one label share a colour.
-        kind: theory, simulation, reference, cloud or mark.
+        kind: theory, simulation, reference, cloud, mark or band.
         x: abscissa.
         y: ordinate.
         yerr: one standard error, for simulations.
         unstable: where a theory is unstable, so that it is drawn dashed.
+        dashes: what dashes mean, if something else than unstable.
+        low: the lower edge of a band.
+        high: the upper edge of a band.
     """
 
     label: str
@@ -46,6 +51,24 @@ class Series:
     y: np.ndarray
     yerr: np.ndarray | None = None
     unstable: np.ndarray | None = None
+    dashes: str = "unstable"
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """A second scale on the right of a panel: `factor * y ** power` at the height of `y`.
+
+    Attributes:
+        label: its name, with its unit.
+        factor: see above.
+        power: see above.
+    """
+
+    label: str
+    factor: float = 1.0
+    power: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +84,9 @@ class Panel:
         ylim: limits, if not those of the data.
         log: axes that are logarithmic, of "x", "y", "xy".
         equal: whether both axes have the same scale.
+        right: a second scale on the right.
+        note: a line or two below it.
+        key: whether the legend says what lines and points are.
     """
 
     x: str
@@ -71,6 +97,9 @@ class Panel:
     ylim: tuple[float, float] | None = None
     log: str = ""
     equal: bool = False
+    right: Scale | None = None
+    note: str = ""
+    key: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -27,7 +27,24 @@ VARIABLES = {
 }
 """Names of axes in words. An array's own `long_name` goes first."""
 
+SHARE = "share of the target's variance"
+EMPIRICAL = {
+    "examples": "training examples, $m$",
+    "posterior_variance": f"posterior variance ({SHARE})",
+    "oob_variance": f"out-of-bag posterior variance ({SHARE})",
+    "error": f"error on all rows, seen or not ({SHARE})",
+    "oob_error": f"out-of-bag error ({SHARE})",
+    "absolute_error": "absolute error (standard deviations of the target)",
+    "oob_absolute_error": "out-of-bag absolute error (standard deviations of the target)",
+    "coverage": "coverage of the predictive interval",
+    "oob_coverage": "out-of-bag coverage of the predictive interval",
+}
+"""The same for samples of a table of data."""
+
 _NOT_DRAWN = ("runs", "failed", "outcome")
+UNTRUSTED = "self-check failed"
+LONGEST_FACT = 30
+"""Letters of a field's value beyond which it is numbered rather than spelled."""
 ABSENT = "absent"
 
 
@@ -42,7 +59,7 @@ class Item:
 
 def as_item(series: Series) -> Item:
     """A given series; points without a value are said to have none."""
-    lost = ~np.isfinite(np.asarray(series.y, float))
+    lost = ~np.isfinite(np.asarray(series.y, float)) & (series.kind is not Kind.band)
     return Item(series, series.label, np.where(lost, "no value", ""))
 
 
@@ -58,7 +75,14 @@ def abscissa(datasets: list[xr.Dataset]) -> str:
 
 
 def variables(datasets: list[xr.Dataset], axis: str) -> list[str]:
-    """Every variable that is worth a panel."""
+    """Every variable that is worth a panel; of a table's many, the one that people come for."""
+    if all(_empirical(data) and "oob_error" in data and axis in data["oob_error"].dims for data in datasets):
+        return ["oob_error"]
+    return _every(datasets, axis)
+
+
+def _every(datasets: list[xr.Dataset], axis: str) -> list[str]:
+    """Every variable that can be drawn."""
     names = dict.fromkeys(str(name) for data in datasets for name in data.data_vars)
     ends = ("_stderr", "_run")
     return [
@@ -74,12 +98,25 @@ def panel(datasets: list[xr.Dataset], name: str, axis: str) -> tuple[Panel, list
     holders = [data for data in datasets if name in data and axis in data[name].dims]
     if not holders:
         raise InputError(f"Argument `variables` must name what the results have over {axis}, but {name!r} is not "
-                         f"among {variables(datasets, axis)}.")  # fmt: skip
+                         f"among {_every(datasets, axis)}.")  # fmt: skip
     titles = _distinctions(holders)
     items = [item for data, title in zip(holders, titles, strict=True) for item in _items(data, name, axis, title)]
     first = holders[0]
-    panel = Panel(_words(first, axis), _words(first, name), tuple(item.series for item in items))
-    return panel, items
+    series = tuple(item.series for item in items)
+    log = _log("x", first, series) + ("" if "coverage" in name else _log("y", first, series))
+    return Panel(_words(first, axis), _words(first, name), series, log=log), items
+
+
+def _empirical(data: xr.Dataset) -> bool:
+    """Whether it is about samples of a table: such learning curves are powers of the number of examples."""
+    return data.attrs.get("science") == "processes"
+
+
+def _log(axis: str, data: xr.Dataset, series: tuple[Series, ...]) -> str:
+    """The axis, if it shall be logarithmic and can be."""
+    values = np.concatenate([np.asarray(getattr(one, axis), float).ravel() for one in series])
+    share = np.isfinite(values) & (values > 0)
+    return axis if _empirical(data) and share.any() and np.all(share | np.isnan(values)) else ""
 
 
 def _items(data: xr.Dataset, name: str, axis: str, title: tuple[str, str]) -> list[Item]:
@@ -95,20 +132,43 @@ def _items(data: xr.Dataset, name: str, axis: str, title: tuple[str, str]) -> li
             continue  # the other half of a symmetric matrix
         component = _component(name, variable, {d: i for d, i in place.items() if d not in controls})
         values = [f"{d} = {_short(variable, d, place[d])}" for d in controls if variable.sizes[d] > 1]
-        group = ", ".join(filter(None, [component, *values, title[0]])) or name
+        group = ", ".join(filter(None, [component, *values, title[0]])) or name.replace("oob", "out-of-bag").replace(
+            "_", " "
+        )
         cut = data.isel(place, missing_dims="ignore")
         here = {str(k): v for k, v in cut.data_vars.items() if v.dims in ((axis,), ())}
         bars = here[f"{name}_stderr"].values if f"{name}_stderr" in here else None
         y, outcome = _outcomes(here, here[name].values.astype(float), bars)
         label, kind = ", ".join(filter(None, [group, title[1]])), Kind.simulation if simulated else Kind.theory
-        items.append(Item(Series(label, kind, data[axis].values, y, bars, _unstable(here)), group, outcome))
+        one = Series(label, kind, data[axis].values, y, bars, *_unstable(here))
+        items += by_source(Item(one, group, outcome), here.get("source"))
     return items
 
 
-def _unstable(here: dict[str, xr.DataArray]) -> np.ndarray | None:
-    """Where a theory says that its state is unstable: a growth rate above zero."""
-    rate = here.get("growth")
-    return None if rate is None or not rate.dims else rate.values > 0
+def by_source(item: Item, source: xr.DataArray | None) -> list[Item]:
+    """A curve of which each point says whence it is: a line where that is theory, points where it is draws."""
+    if source is None or not source.dims:
+        return [item]
+    words, found = source.values.astype(str), []
+    drawn, doubt = words == "draws", words == "theory, not trusted"
+    series = dataclasses.replace(item.series, unstable=doubt, dashes=UNTRUSTED) if doubt.any() else item.series
+    for kind, chosen in ((Kind.theory, ~drawn), (Kind.simulation, drawn)):
+        if chosen.any():
+            bars = None if kind is Kind.theory or series.yerr is None else series.yerr[chosen]
+            gaps = chosen if kind is Kind.simulation else np.full(chosen.shape, True)  # a line breaks where draws are
+            y, outcome = np.where(chosen, series.y, np.nan)[gaps], np.where(chosen, item.outcome, "")[gaps]
+            unstable = None if series.unstable is None else series.unstable[gaps]
+            one = dataclasses.replace(series, kind=kind, x=series.x[gaps], y=y, yerr=bars, unstable=unstable)
+            found.append(Item(one, item.group, outcome))
+    return found
+
+
+def _unstable(here: dict[str, xr.DataArray]) -> tuple[np.ndarray | None, str]:
+    """Where a theory says that its state is unstable (a growth rate above zero) or its closure fails, and that word."""
+    rate, trusted = here.get("growth"), here.get("trusted")
+    if trusted is not None and trusted.dims:
+        return ~trusted.values.astype(bool), UNTRUSTED
+    return (None if rate is None or not rate.dims else rate.values > 0), "unstable"
 
 
 def _outcomes(here: dict[str, xr.DataArray], y: np.ndarray, bars: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -154,6 +214,11 @@ def _facts(datasets: list[xr.Dataset]) -> list[dict[str, str]]:
             facts |= {f"{owner} {k}": f"{k} = {v}" for k, v in declared.items() if k not in data.dims}
         facts["start"] = f"start {starts.index(data.attrs.get('start', '')) + 1}"
         found.append(facts)
+    for name in dict.fromkeys(name for facts in found for name in facts):  # whole arrays: the first, the second, ...
+        values = list(dict.fromkeys(facts[name] for facts in found if name in facts))
+        if max(map(len, values)) > LONGEST_FACT:
+            for facts in found:
+                facts |= {name: f"{name} {values.index(facts[name]) + 1}"} if name in facts else {}
     return found
 
 
@@ -175,5 +240,7 @@ def _short(variable: xr.DataArray, dim: str, index: int) -> str:
 
 def _words(data: xr.Dataset, name: str) -> str:
     """The label of an axis."""
+    if _empirical(data) and name in EMPIRICAL:
+        return EMPIRICAL[name]
     words = VARIABLES if name in data.data_vars else CONTROLS
     return str(data[name].attrs.get("long_name", words.get(name, name.replace("_", " "))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,15 +11,17 @@ import numpy as np
 import xarray as xr
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from quenched.core import figures
-from quenched.core.figures import Kind, Panel, Series
+from quenched.core.figures import Kind, Panel, Scale, Series
 from quenched.core.types import InputError
-from quenched.plots import choice
+from quenched.plots import choice, forecasts
 from quenched.plots.choice import ABSENT, Item
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -30,6 +33,14 @@ MOST_LABELS = 14
 """Entries of a legend before it is thinned."""
 SHORT_LABEL = 26
 """Letters of the longest entry of a legend that may stand beside the axes."""
+LONGEST_LABEL = 40
+"""Letters of an ordinate's label in one line."""
+NOTE_WIDTH = 98
+"""Letters in a line of a note."""
+TICKS = {4: (1,), 2: (1, 3), 1: (1, 2, 5), 0.5: (1, 1.5, 2, 3, 5, 7), 0: ()}
+"""Where a logarithmic axis of more than so many decades has its ticks; a shorter one is like a linear one."""
+LOWEST_PLAIN, HIGHEST_PLAIN = 1e-3, 1e7
+"""Numbers between these are written without powers of ten."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,10 +55,11 @@ def plot(
     variables: Sequence[str] | str | None = None,
     x: str | None = None,
 ) -> Figure:
-    """Draw theories as lines and simulations as points, one pair of axes for each variable.
+    """Draw theories as lines and simulations as points, one pair of axes for each variable; or draw a forecast.
 
     Args:
-        *results: datasets from `curve`, `measure` or `asymptote`, in any number; or one figure of a paper.
+        *results: datasets from `curve`, `measure` or `asymptote`, in any number; or one from `forecast`; or one figure
+            of a paper.
         ax: axes to draw on, one for each variable; by default a new figure.
         variables: what to draw; by default every order parameter.
         x: the control on the abscissa; by default `alpha` or `examples`, or else the first swept control.
@@ -70,9 +82,7 @@ def plot(
     if not datasets or len(datasets) < len(results):
         raise InputError("Argument `results` must be datasets, or one figure of a paper, "
                          f"but {[type(r).__name__ for r in results]} was given.")  # fmt: skip
-    axis = x or choice.abscissa(datasets)
-    names = [variables] if isinstance(variables, str) else list(variables or choice.variables(datasets, axis))
-    panels = [choice.panel(datasets, name, axis) for name in names]
+    names, panels = _panels(datasets, [variables] if isinstance(variables, str) else variables, x)
     if ax is None:
         return _render("", panels, _new_axes([panel for panel, _ in panels]), own=True)
     axes = [ax] if isinstance(ax, Axes) else list(ax)
@@ -80,6 +90,17 @@ def plot(
         raise InputError(f"Argument `ax` must be one axes for each of {', '.join(names)}, but {len(axes)} was given: "
                          "choose with `variables`.")  # fmt: skip
     return _render("", panels, axes, own=False)
+
+
+def _panels(
+    datasets: list[xr.Dataset], variables: Sequence[str] | None, x: str | None
+) -> tuple[list[str], list[tuple[Panel, list[Item]]]]:
+    """What to draw, by name; a forecast is one picture, unless something else of it is asked for."""
+    if len(datasets) == 1 and forecasts.is_one(datasets[0]) and not variables and not x:
+        return ["forecast"], [forecasts.panel(datasets[0])]
+    axis = x or choice.abscissa(datasets)
+    names = list(variables or choice.variables(datasets, axis))
+    return names, [choice.panel(datasets, name, axis) for name in names]
 
 
 def draw(figure: figures.Figure, *, title: bool = True) -> Figure:
@@ -104,7 +125,8 @@ def _new_axes(panels: Sequence[Panel]) -> list[Axes]:
     columns = 2 if len(panels) in (2, 4) else min(len(panels), 3)
     rows = -(-len(panels) // columns)
     width = {1: 7.4, 2: 9.6, 3: 12.0}[columns]
-    figure = Figure(figsize=(width, 4.4 * rows), dpi=160, layout="constrained")
+    height = 4.4 if all(panel.right is None for panel in panels) else 5.4  # labels on both sides, legend below
+    figure = Figure(figsize=(width, height * rows), dpi=160, layout="constrained")
     FigureCanvasAgg(figure)
     figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08, wspace=0.04)  # pyright: ignore[reportOptionalMemberAccess, reportCallIssue]
     return [figure.add_subplot(rows, columns, i + 1) for i in range(len(panels))]
@@ -120,7 +142,7 @@ def _render(title: str, panels: list[tuple[Panel, list[Item]]], axes: list[Axes]
     for (panel, items), ax in zip(panels, axes, strict=True):
         _choose_inks(inks, items)
         legends.append(_paint(ax, panel, items, inks))
-        key |= _key(items)
+        key |= _key(items, kinds=panel.key)
     if not own:
         for ax, legend in zip(axes, legends, strict=True):
             _legend(ax, legend | key, "best", columns=1)
@@ -129,16 +151,16 @@ def _render(title: str, panels: list[tuple[Panel, list[Item]]], axes: list[Axes]
         axes[0].set_title(title, fontsize=13, pad=10)
     elif title:
         figure.suptitle(title, fontsize=13)
-    _place_legends(figure, axes, legends, key)
+    _place_legends(figure, axes, legends, key, beside=all(panel.right is None for panel, _ in panels))
     return figure
 
 
-def _place_legends(figure: Figure, axes: list[Axes], legends: list[_Entries], key: _Entries) -> None:
-    """Beside one panel; below several: together if they share entries, otherwise each below its own."""
+def _place_legends(figure: Figure, axes: list[Axes], legends: list[_Entries], key: _Entries, *, beside: bool) -> None:
+    """Beside one panel, if there is room; below several: together if they share entries, or each below its own."""
     every = {name: entry for legend in legends for name, entry in legend.items()}
     shared = sum(map(len, legends)) > len(every) and len(every) <= MOST_LABELS
     wide = float(figure.get_size_inches()[0])
-    if len(axes) == 1 and max(map(len, every | key), default=0) <= SHORT_LABEL:
+    if beside and len(axes) == 1 and max(map(len, every | key), default=0) <= SHORT_LABEL:
         _legend(figure, every | key, "outside right upper", columns=1)
     elif len(axes) == 1 or shared:
         _legend(figure, every | key, "outside lower center", columns=_columns(every | key, wide))
@@ -199,9 +221,14 @@ def _draw_series(ax: Axes, series: Series, ink: _Ink, dashes: str) -> Any:
         return ax.plot(x, y, "P", color="black", ms=11, mec="white", mew=1.2, ls="none", zorder=4)[0]
     if series.kind is Kind.reference:
         return ax.plot(x, y, color=GREY, lw=1.2, ls=dashes, zorder=1)[0]
+    if series.kind is Kind.band:
+        low, high = (np.asarray(edge, float) for edge in (series.low, series.high))
+        return ax.fill_between(x.astype(float), low, high, color=ink.colour, alpha=0.18, lw=0, zorder=1)
     shaky = np.zeros(y.shape, bool) if series.unstable is None else np.asarray(series.unstable, bool)
     touching = shaky | np.append(shaky[1:], False) | np.append(False, shaky[:-1])
     ax.plot(x, np.where(touching, y, np.nan), color=ink.colour, lw=1.8, ls=(0, (4, 2)), zorder=2)
+    alone = np.isfinite(y) & np.isnan(np.append(np.nan, y[:-1])) & np.isnan(np.append(y[1:], np.nan))
+    ax.plot(x[alone], y[alone], ".", color=ink.colour, ms=7, zorder=2)  # a line of one point would not be seen
     return ax.plot(x, np.where(shaky, np.nan, y), color=ink.colour, lw=1.8, zorder=2)[0]
 
 
@@ -216,14 +243,15 @@ def _mark_unsettled(ax: Axes, item: Item, ink: _Ink) -> None:
     ax.plot(x[gone], np.full(len(gone), 0.025), "x", transform=ax.get_xaxis_transform(), **look)
 
 
-def _key(items: list[Item]) -> _Entries:
+def _key(items: list[Item], *, kinds: bool) -> _Entries:
     """Legend entries, in grey, that say what lines, points and crosses are."""
     key: _Entries = {}
-    if {Kind.theory, Kind.simulation} <= {item.series.kind for item in items}:
+    if kinds and {Kind.theory, Kind.simulation} <= {item.series.kind for item in items}:
         key["theory"] = (Line2D([], [], color=GREY, lw=1.8),)
         key["simulation ± 1 s.e."] = (Line2D([], [], color=GREY, marker="o", mfc="white", mew=1.3, ms=5.5, ls="none"),)
-    if any(item.series.unstable is not None and np.any(item.series.unstable) for item in items):
-        key["unstable"] = (Line2D([], [], color=GREY, lw=1.8, ls=(0, (4, 2))),)
+    for series in (item.series for item in items):
+        if series.unstable is not None and np.any(series.unstable):
+            key[series.dashes] = (Line2D([], [], color=GREY, lw=1.8, ls=(0, (4, 2))),)
     words = dict.fromkeys(str(word) for item in items for word in item.outcome if word)
     if words.pop(ABSENT, "") is None:
         key["no line: no such state"] = (Line2D([], [], ls="none"),)
@@ -259,19 +287,61 @@ def _plain(handle: Any) -> Any:
 def _dress(ax: Axes, panel: Panel) -> None:
     """Labels, limits and a light frame."""
     ax.set_xlabel(panel.x, fontsize=11)
-    ax.set_ylabel(panel.y, fontsize=11)
+    ax.set_ylabel(_broken(panel.y), fontsize=11)
     if panel.title:
         ax.set_title(panel.title, fontsize=11.5)
-    for name, log in (("x", "x" in panel.log), ("y", "y" in panel.log)):
-        if log:
-            ax.set(**{f"{name}scale": "log"})
+    for name in panel.log:
+        ax.set(**{f"{name}scale": "log"})
     if panel.xlim:
         ax.set_xlim(*panel.xlim)
     if panel.ylim:
         ax.set_ylim(*panel.ylim)
+    for name in panel.log:
+        _plain_ticks(ax.xaxis if name == "x" else ax.yaxis)
     if panel.equal:
         ax.set_aspect("equal", adjustable="box")
     ax.tick_params(labelsize=10, direction="out")
     ax.grid(True, color="#e6e6e6", lw=0.7)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
+    if panel.note:
+        below = {"textcoords": "offset points", "va": "top", "fontsize": 9, "color": GREY}
+        ax.annotate("\n".join(textwrap.wrap(panel.note, NOTE_WIDTH)), (0, 0), (0, -44), "axes fraction", **below)
+    if panel.right is not None:
+        _second_scale(ax, panel.right, log="y" in panel.log)
+
+
+def _broken(label: str) -> str:
+    """A long label in two lines, the unit below."""
+    return label.replace(" (", "\n(", 1) if len(label) > LONGEST_LABEL else label
+
+
+def _plain_ticks(axis: Axis) -> None:
+    """Ticks of a logarithmic axis as people say them: 200 and 0.45 rather than powers of ten, and enough of them."""
+    low, high = axis.get_view_interval()
+    if not LOWEST_PLAIN <= low < high <= HIGHEST_PLAIN:
+        return
+    decades = np.log10(high / low)
+    few = next(ticks for least, ticks in TICKS.items() if decades > least)
+    axis.set_major_locator(LogLocator(subs=few) if few else MaxNLocator(6, steps=[1, 2, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}" if value < 1e4 else f"{value:,.0f}"))
+    axis.set_minor_formatter(NullFormatter())
+    if decades <= 1:
+        axis.set_minor_locator(NullLocator())
+
+
+def _second_scale(ax: Axes, scale: Scale, *, log: bool) -> None:
+    """A scale on the right that shows another measure of the same quantity."""
+
+    def there(y: Any) -> Any:
+        return scale.factor * np.maximum(y, 0) ** scale.power
+
+    def back(value: Any) -> Any:
+        return (np.maximum(value, 0) / scale.factor) ** (1 / scale.power)
+
+    right = ax.secondary_yaxis("right", functions=(there, back))
+    right.set_ylabel(_broken(scale.label), fontsize=11)
+    right.tick_params(labelsize=10, direction="out")
+    if log:
+        right.yaxis.set_view_interval(*(there(edge) for edge in ax.get_ylim()), ignore=True)
+        _plain_ticks(right.yaxis)

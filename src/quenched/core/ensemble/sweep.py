@@ -7,9 +7,8 @@ import dataclasses
 import importlib.metadata
 import numbers
 import os
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -21,12 +20,11 @@ from quenched.core.ensemble.executors import Executor, Local
 from quenched.core.ensemble.identity import digest
 from quenched.core.ensemble.program import Piece, Program, Result, build, fitting, is_number
 from quenched.core.ensemble.store import Damaged, Store
+from quenched.core.progress import progress
 from quenched.core.types import InputError, Key, double
 
 WIDEST = 64
 """Runs in a piece, unless there are fewer runs or less memory. Wider pieces are hardly faster on a CPU."""
-PATIENCE = 1.0
-"""Seconds of work before a progress bar appears."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -134,7 +132,7 @@ def ensemble(
     work = _Work(program, _pieces(program, key, points, runs), store, len(points), runs)
     missing = work.load()
     total = sum(work.size(piece) for piece in missing)
-    with _progress(label, total) as advance, contextlib.closing(executor.run(program, missing)) as results:
+    with progress(label, total) as advance, contextlib.closing(executor.run(program, missing)) as results:
         for position, result in results:
             work.take(missing[position], result)
             advance(work.size(missing[position]))
@@ -291,27 +289,3 @@ class _Work:
         size = self.size(piece)
         for leaf, values in zip(leaves, self.values, strict=True):
             values[piece.point, piece.start : piece.start + size] = leaf[:size]
-
-
-@contextlib.contextmanager
-def _progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, if that is a terminal and the work is long; gives what to tell of runs."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda runs: None
-        return
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    bar = Progress(*columns, console=console, transient=True)
-    task = bar.add_task(label, total=total)
-    clock = threading.Timer(PATIENCE, bar.start)
-    clock.daemon = True
-    clock.start()
-    try:
-        yield lambda runs: bar.advance(task, runs)
-    finally:
-        clock.cancel()
-        clock.join()  # or the bar might start after it was stopped
-        bar.stop()

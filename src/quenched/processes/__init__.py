@@ -1,0 +1,31 @@
+"""Processes: learning curves and bootstrap estimates of Gaussian processes on real data, without resampling."""
+
+from quenched.processes import theory
+from quenched.processes.learner import Fitted, fit, most_likely
+from quenched.processes.model import Empirical, GaussianProcess, Law, Rule
+from quenched.processes.practice import Evidence, PredictedError, curve, examples_for, forecast, tune
+from quenched.processes.simulation import LatinHypercube, Plain, Simulator, measure
+from quenched.processes.theory import Cavity, Variational
+
+__all__ = [
+    "Cavity",
+    "Empirical",
+    "Evidence",
+    "Fitted",
+    "GaussianProcess",
+    "LatinHypercube",
+    "Law",
+    "Plain",
+    "PredictedError",
+    "Rule",
+    "Simulator",
+    "Variational",
+    "curve",
+    "examples_for",
+    "fit",
+    "forecast",
+    "measure",
+    "most_likely",
+    "theory",
+    "tune",
+]

@@ -1,0 +1,239 @@
+r"""The question: how well does Gaussian-process regression on random samples of these data predict?
+
+Setting: a table of $N$ rows $(x_i, y_i)$ is the world. A data set is a sample of it with repeats; row $i$ comes
+$s_i$ times, Poisson with mean $\mu = m/N$ (or $m$ rows exactly). A Gaussian process with kernel $K$ and noise variance
+$\sigma^2$ learns from the sample and predicts every row: those that were in the sample and, *out of bag*, those that
+were not.
+
+Units: targets are standardised, $(y - \bar y)/\mathrm{std}(y)$, so that errors are shares of the target's variance
+and kernel and noise are declared on that scale. Inputs are taken as they are.
+Order parameters: the posterior variance and the mean and spread over data sets of the prediction, at each row.
+Nothing here solves or trains. Not covered: other likelihoods than Gaussian noise, and rows that depend on each other.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from quenched.core import checks
+from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real, reals
+
+FEWEST = 5
+"""Rows below which no learning curve is worth the name."""
+LARGEST_JITTER = 1e-6
+"""Jitter beyond this share of the mean prior variance means that the kernel is not positive definite."""
+
+
+class Law(eqx.Module):
+    """A world to sample data sets from."""
+
+    @abc.abstractmethod
+    def standard(self) -> Array:
+        """The standardised targets `[N]`."""
+
+
+class Empirical(Law):
+    r"""The rows of a table, each as likely as any other.
+
+    Attributes:
+        inputs: `[N, d]`, or `[N]` for one input; not needed (zeros do) when the kernel is given as a matrix.
+        targets: `[N]`, in their own units.
+        centre: what is subtracted from the targets; default their mean.
+        scale: what they are then divided by; default their population standard deviation.
+
+    Examples:
+        >>> from sklearn.datasets import load_diabetes
+        >>> from quenched import processes
+        >>> law = processes.Empirical(*load_diabetes(return_X_y=True))
+        >>> law.rows
+        442
+    """
+
+    inputs: Any = eqx.field(converter=reals)
+    targets: Any = eqx.field(converter=reals)
+    centre: Any = eqx.field(converter=real, default=None)
+    scale: Any = eqx.field(converter=real, default=None)
+
+    def __check_init__(self):
+        if np.ndim(self.targets) != 1 or np.ndim(self.inputs) not in (1, 2):
+            raise InputError("Arguments `inputs` and `targets` must have shapes [N, d] and [N], but they are "
+                             f"{np.shape(self.inputs)} and {np.shape(self.targets)}.")  # fmt: skip
+        if np.shape(self.inputs)[0] != self.rows:
+            raise InputError(f"Argument `targets` must have one number for each of the {np.shape(self.inputs)[0]} rows "
+                             f"of `inputs`, but it has {self.rows}.")  # fmt: skip
+        for name in ("inputs", "targets"):
+            value = getattr(self, name)
+            if not is_traced(value) and not np.all(np.isfinite(value)):
+                bad = int(np.sum(~np.isfinite(value)))
+                raise InputError(f"Argument `{name}` must be finite, but {bad} of its values are not.")
+        if self.centre is not None:
+            checks.finite("centre", self.centre)
+        if self.scale is not None:
+            checks.positive("scale", self.scale)
+        elif not is_traced(self.targets) and np.ptp(self.targets) == 0:
+            raise InputError("Argument `targets` must vary, but all its values are equal.")
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are, $N$."""
+        return np.shape(self.targets)[0]
+
+    def standard(self) -> Array:
+        """The standardised targets `[N]`."""
+        centre, scale = self.units()
+        return (jnp.asarray(self.targets) - centre) / scale
+
+    def units(self) -> tuple[Any, Any]:
+        """What is subtracted from the targets, and what they are divided by."""
+        y = jnp.asarray(self.targets) if is_traced(self.targets) else np.asarray(self.targets)
+        return y.mean() if self.centre is None else self.centre, y.std() if self.scale is None else self.scale
+
+    @double
+    def sample(self, key: Key, examples: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw a data set: rows with repeats.
+
+        Args:
+            key: a JAX key.
+            examples: how many rows.
+
+        Returns:
+            The inputs `[examples, d]` and the targets `[examples]`, in their own units.
+        """
+        examples = checks.whole("examples", examples, least=1)
+        row = np.asarray(jax.random.randint(key, (examples,), 0, self.rows))
+        return np.asarray(self.inputs)[row], np.asarray(self.targets)[row]
+
+
+def _kernel(value: Any) -> Any:
+    """Converter of the kernel: a tinygp kernel with float64 parameters, or a matrix."""
+    if not callable(value):
+        return reals(value)
+
+    def leaf(x: Any) -> Any:
+        if is_traced(x) or not eqx.is_inexact_array_like(x) or isinstance(x, complex):
+            return x
+        return np.asarray(x, dtype=np.float64)
+
+    return jax.tree.map(leaf, value)
+
+
+class Rule(eqx.Module):
+    """How one learns from a data set."""
+
+
+class GaussianProcess(Rule):
+    r"""Gaussian-process regression: the prior has covariance $K$ and mean 0, targets have Gaussian noise.
+
+    Attributes:
+        kernel: any tinygp kernel (or another function with `kernel(X1, X2)` giving a matrix and `kernel(X)` its
+            diagonal), or the matrix $K$ of the rows, `[N, N]`.
+        noise: $\sigma^2$, a variance, in units of the target's.
+
+    Examples:
+        >>> from tinygp import kernels
+        >>> from quenched import processes
+        >>> rule = processes.GaussianProcess(1.25 * kernels.ExpSquared(6.0), noise=0.5)
+    """
+
+    kernel: Any = eqx.field(converter=_kernel)
+    noise: Real = eqx.field(converter=real)
+
+    def __check_init__(self):
+        checks.positive("noise", self.noise)
+        if callable(self.kernel) or is_traced(self.kernel):
+            return
+        K = np.asarray(self.kernel)
+        if K.ndim != 2 or K.shape[0] != K.shape[1]:
+            raise InputError(f"Argument `kernel` must be a kernel or a square matrix, but its shape is {K.shape}.")
+        if not np.all(np.isfinite(K)):
+            raise InputError("Argument `kernel` must be finite, but some of its entries are not.")
+        if not np.allclose(K, K.T, rtol=1e-8, atol=1e-10 * max(float(np.abs(np.diagonal(K)).max()), 1e-300)):
+            raise InputError("Argument `kernel` must be symmetric, but its transpose differs.")
+
+
+class Numbers(NamedTuple):
+    """Law and rule as arrays: all that exact theory and simulation need."""
+
+    K: Array  # [N, N] prior covariance of the rows
+    y: Array  # [N] standardised targets
+    s2: Array  # noise variance
+
+
+def numbers(law: Law, rule: GaussianProcess, jitter: Real = 0.0) -> Numbers:
+    """Law and rule as arrays; a pure JAX function.
+
+    Args:
+        law: the world.
+        rule: the student.
+        jitter: added to the diagonal of the kernel matrix, see `jitter_of`.
+    """
+    if callable(rule.kernel):
+        X = jnp.asarray(law.inputs)  # pyright: ignore[reportAttributeAccessIssue]
+        K = rule.kernel(X, X)
+    else:
+        K = jnp.asarray(rule.kernel)
+    y = law.standard()
+    if K.shape != (y.shape[0],) * 2:
+        raise InputError(f"Argument `kernel` must give a matrix of {y.shape[0]} x {y.shape[0]} rows, "
+                         f"but its shape is {K.shape}.")  # fmt: skip
+    K = (K + K.T) / 2 + jitter * jnp.eye(y.shape[0])
+    return Numbers(K, y, jnp.asarray(rule.noise, float))
+
+
+@double
+def declared(law: Law, rule: GaussianProcess) -> tuple[Numbers, float]:
+    """Law and rule as arrays that were looked at: finite and positive definite, with the jitter that took.
+
+    Raises:
+        InputError: if the kernel matrix has values that are not finite or is not positive definite, even with jitter.
+    """
+    n = jax.jit(numbers)(law, rule)
+    K = np.asarray(n.K)
+    if not np.all(np.isfinite(K)) or np.any(np.diagonal(K) <= 0):
+        raise InputError("The kernel must give finite numbers and positive variances at these rows, but it does not.")
+    unit = float(np.mean(np.diagonal(K)))
+    for share in (0.0, 1e-12, 1e-10, 1e-8, LARGEST_JITTER):
+        jitter = share * unit
+        try:
+            np.linalg.cholesky(K + jitter * np.eye(len(K)))
+        except np.linalg.LinAlgError:
+            continue
+        return n._replace(K=n.K + jitter * jnp.eye(len(K))), jitter
+    hint = " (tinygp's Matern kernels need distance=L2Distance() for several inputs)" if callable(rule.kernel) else ""
+    raise InputError(f"The kernel must be positive definite at these rows, but its matrix is not, even with "
+                     f"{LARGEST_JITTER:g} of the mean variance added to its diagonal{hint}.")  # fmt: skip
+
+
+MEASURES = {
+    "posterior_variance": (),
+    "oob_variance": (),
+    "error": (),
+    "oob_error": (),
+    "absolute_error": (),
+    "oob_absolute_error": (),
+    "coverage": (),
+    "oob_coverage": (),
+    "mean": ("point",),
+    "spread": ("point",),
+    "point_variance": ("point",),
+    "point_error": ("point",),
+    "point_oob_error": ("point",),
+    "multiplicity_error": ("multiplicity",),
+}
+"""What theory and simulation report, and the dimensions of each besides `examples`."""
+
+MULTIPLICITIES = 4
+"""Errors are given for rows that came 0, 1, 2 or 3 times."""
+LEVEL = 0.9
+"""Nominal probability of the predictive interval whose coverage is reported."""
+
+
+def coordinates(law: Empirical) -> dict[str, Any]:
+    """Coordinates of the dimensions of the measures."""
+    return {"point": ("point", np.arange(law.rows)), "multiplicity": ("multiplicity", np.arange(MULTIPLICITIES))}

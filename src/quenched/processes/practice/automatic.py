@@ -1,0 +1,205 @@
+r"""The learning curve that knows when it may speak: theory where its self-check passes, honest draws elsewhere.
+
+*Theory* costs one solution of the closure at each size and is believed where its self-check passes. *Draws* are
+Gaussian processes trained on random data sets, as many as the asked standard error takes; they are always right, within
+it. By default the theory is asked first. With `cheapest` a few draws say how many the asked error would take, and
+whichever way costs less is taken; after a failed check the theory is then not asked again before the size has doubled,
+since its trouble (near neighbours of a row that are in the sample or not) does not vanish from one size to the next.
+The decision counts operations, not seconds, so that the same call gives the same answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+
+from quenched.core import checks, controls, results
+from quenched.core.ensemble import Ensemble, ensemble
+from quenched.core.progress import track
+from quenched.core.types import InputError, Key, Outcome, double
+from quenched.processes import simulation
+from quenched.processes.model import MEASURES, Empirical, GaussianProcess, coordinates, declared
+from quenched.processes.theory.closures import Closure
+from quenched.processes.theory.curve import LARGEST_EXACT, Solver, derived, units
+
+BLOCK = simulation.LatinHypercube(draws=4)
+"""Draws that are stratified together; few, so that the error of their mean is known from many blocks."""
+PILOT = 4
+"""Blocks that say how many will be needed."""
+FEWEST_BLOCKS = 8
+"""Blocks, at least, on which a reported standard error rests."""
+MOST_BLOCKS = 128
+"""Blocks after which a size is reported as it is, marked as stalled."""
+THEORY_COST, DRAW_COST = 25.0, 1.8
+r"""Operations of the theory, in units of $N^3$, and of a draw, in units of its distinct rows cubed."""
+
+
+@double
+def curve(
+    law: Empirical,
+    rule: GaussianProcess,
+    *,
+    examples: Any,
+    accuracy: float = 0.03,
+    cheapest: bool = False,
+    closure: Closure | None = None,
+    rank: int | None = None,
+    key: Key | None = None,
+    executor: Any = None,
+    folder: Any = None,
+    **sweep: Any,
+) -> xr.Dataset:
+    """The learning curve: theory at every size where its self-check passes, honest draws at the others.
+
+    Args:
+        law: the world.
+        rule: the student.
+        examples: mean numbers $m$ of rows in a data set, increasing, or one. Beyond $N$ rows are repeated ever more
+            often, which makes the noise smaller without new information; to look beyond the data use `forecast`.
+        accuracy: relative standard error of the out-of-bag error up to which draws are made, where draws are made.
+        cheapest: whether to take draws also where they reach the asked accuracy for less work than the theory.
+        closure: `Cavity()` (default) or `Variational()`.
+        rank: columns of a low-rank factor of the kernel for the theory of large tables.
+        key: a JAX key for the draws; the same key gives the same numbers.
+        executor: where draws are made: `Local()`, `Processes(n)` or `Dask(client)`.
+        folder: where finished draws are kept.
+        **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
+
+    Returns:
+        Over `examples`: the measures of `processes.measure`, each with `_stderr` (0 where it is theory); `source`,
+        "theory" (its self-check passed), "draws" or, on tables too large for draws, "theory, not trusted"; `draws`, how
+        many were made; `outcome`, stalled where `accuracy` was not reached; the self-check, other estimates and own
+        units as from `theory.curve`.
+
+    Examples:
+        >>> from sklearn.datasets import load_diabetes
+        >>> from tinygp import kernels
+        >>> from quenched import processes
+        >>> law = processes.Empirical(*load_diabetes(return_X_y=True))
+        >>> rule = processes.GaussianProcess(kernels.ExpSquared(0.3), noise=0.5)
+        >>> processes.curve(law, rule, examples=[100, 442]).source.values.tolist()
+        ['theory', 'theory']
+    """
+    sizes = checks.increasing("examples", examples)
+    if sizes[0] <= 0:
+        raise InputError(f"Argument `examples` must be positive, but it begins with {sizes[0]:g}.")
+    checks.positive("accuracy", accuracy)
+    key = jax.random.key(0) if key is None else key
+    plan = controls.expand(law, rule, sweep)
+    values, about = [], {}
+    for one_law, one_rule in zip(plan.laws, plan.rules, strict=True):
+        draws = Draws(one_law, one_rule, sizes, key, executor, folder)
+        solver = Solver(one_law, one_rule, closure, rank)
+        points = _points(solver, draws, sizes, accuracy, cheapest)
+        stacked = {name: np.stack([point[name] for point in points]) for name in points[0]}
+        values.append({**stacked, **derived(stacked, solver.reference, one_law)})
+        about = about or {**solver.about, **solver.reference.errors(), "closure": type(solver.closure).__name__}
+    result = results.assemble(
+        {name: np.stack([value[name] for value in values]) for name in values[0]}, plan, {"examples": sizes},
+        {name + end: dims for name, dims in MEASURES.items() for end in ("", "_stderr")}, coordinates(law),
+        science="processes", source="theory and draws", accuracy=accuracy, rank=0 if rank is None else rank,
+        seed=results.seed(key), **units(law), **about,
+    )  # fmt: skip
+    return result.isel(examples=0) if np.ndim(examples) == 0 else result
+
+
+def _points(solver: Solver, draws: Draws, sizes: np.ndarray, accuracy: float, cheapest: bool) -> list[dict[str, Any]]:
+    """Every size by theory or by draws."""
+    points, asked_again = [], 0.0
+    for i, m in enumerate(track(list(sizes), "learning curve")):
+        found = None
+        if draws.too_large or (m >= asked_again and not (cheapest and draws.are_cheaper(i, accuracy))):
+            found = solver.at(float(m))
+            if found["trusted"] or draws.too_large:
+                points.append(_from_theory(found))
+                continue
+            asked_again = 2 * m if cheapest else 0.0
+        points.append(draws.until(i, accuracy, found))
+    return points
+
+
+def _from_theory(found: dict[str, Any]) -> dict[str, Any]:
+    """A size as the theory gives it."""
+    measures = {name: found[name] for name in MEASURES}
+    errors = {f"{name}_stderr": np.zeros_like(value) for name, value in measures.items()}
+    source = "theory" if found["trusted"] else "theory, not trusted"
+    return {**measures, **errors, **_checked(found), "source": source, "draws": 0, "outcome": found["outcome"]}
+
+
+def _checked(found: dict[str, Any] | None) -> dict[str, Any]:
+    """The self-check; not a number where the theory was not asked."""
+    return {name: np.nan if found is None else found[name] for name in ("check_oob_error", "check_oob_variance")}
+
+
+class Draws:
+    """Honest draws at given sizes, more on demand; all sizes share their random numbers and one compiled program.
+
+    Attributes:
+        too_large: whether the table is too large for draws.
+    """
+
+    def __init__(self, law: Empirical, rule: GaussianProcess, sizes: np.ndarray, key: Key, executor: Any, folder: Any):
+        self.too_large = law.rows > LARGEST_EXACT
+        self.rows, self._law, self._rule, self._sizes = law.rows, law, rule, sizes
+        self._key, self._where = key, {"executor": executor, "folder": folder}
+        self._made: dict[int, Ensemble] = {}
+
+    @functools.cached_property
+    def _program(self) -> tuple[Any, list[simulation.World]]:
+        n = jax.tree.map(np.asarray, declared(self._law, self._rule)[0])
+        table = simulation._poisson_table(self._sizes, self.rows)
+        ladder = simulation.ladder_of(self._sizes, self.rows, fixed=False)
+        run = functools.partial(simulation._one_run, simulator=BLOCK, longest=0, ladder=ladder, variance=True)
+        worlds = [simulation.World(n, row[None], m[None]) for row, m in zip(table, self._sizes, strict=True)]
+        return run, worlds
+
+    def blocks(self, i: int, count: int) -> Ensemble:
+        """At least `count` blocks at size number `i`; those made before are made no more."""
+        run, worlds = self._program
+        while (made := 0 if i not in self._made else self._made[i].failed.shape[1]) < count:
+            key = jax.random.fold_in(self._key, made)  # the same at every size
+            more = ensemble(
+                run, key, [worlds[i]], runs=PILOT * math.ceil((count - made) / PILOT), batch=PILOT, label="data sets",
+                **self._where,
+            )  # fmt: skip
+            self._made[i] = _joined(self._made[i], more) if made else more
+        return simulation._finished(self._made[i], [worlds[i]], BLOCK.draws)
+
+    def needed(self, i: int, accuracy: float) -> int:
+        """How many blocks the asked accuracy will take, as a few of them say."""
+        pilot = self.blocks(i, PILOT)
+        blocks = pilot.failed.shape[1]
+        spread = float(pilot.stderr("oob_error")[0, 0] / pilot.mean("oob_error")[0, 0]) * math.sqrt(blocks)
+        return max(FEWEST_BLOCKS, math.ceil((spread / accuracy) ** 2)) if math.isfinite(spread) else MOST_BLOCKS
+
+    def are_cheaper(self, i: int, accuracy: float) -> bool:
+        """Whether draws reach the asked accuracy with less work than the theory takes."""
+        distinct = -math.expm1(-self._sizes[i] / self.rows)
+        return self.needed(i, accuracy) * BLOCK.draws * DRAW_COST * distinct**3 < THEORY_COST
+
+    def until(self, i: int, accuracy: float, found: dict[str, Any] | None) -> dict[str, Any]:
+        """A size by draws, with a standard error of at most the asked accuracy, or marked as stalled."""
+        wanted = FEWEST_BLOCKS
+        while True:
+            done = self.blocks(i, wanted)
+            count, mean, stderr = done.failed.shape[1], done.mean("oob_error")[0, 0], done.stderr("oob_error")[0, 0]
+            if stderr <= accuracy * mean or count >= MOST_BLOCKS:
+                break
+            wanted = min(MOST_BLOCKS, max(count + 1, math.ceil(count * min((stderr / (accuracy * mean)) ** 2, 4.0))))
+        point = {name: done.mean(name)[0, 0] for name in MEASURES}
+        point |= {f"{name}_stderr": done.stderr(name)[0, 0] for name in MEASURES}
+        reached = Outcome.converged if stderr <= accuracy * mean else Outcome.stalled
+        return {**point, **_checked(found), "source": "draws", "draws": count * BLOCK.draws, "outcome": reached}
+
+
+def _joined(first: Ensemble, then: Ensemble) -> Ensemble:
+    """The runs of both."""
+    values = {name: np.concatenate([first.values[name], then.values[name]], axis=1) for name in first.values}
+    failed = np.concatenate([first.failed, then.failed], axis=1)
+    return dataclasses.replace(then, values=values, failed=failed, messages=first.messages + then.messages)

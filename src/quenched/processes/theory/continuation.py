@@ -1,0 +1,346 @@
+r"""The learning curve beyond the data: subsampling without repeats, continued to more rows than there are.
+
+Oversampling a table repeats its rows, which lowers the noise and adds nothing new. Subsampling without repeats is the
+honest smaller experiment, and averaged over the rows its mean-field answer is closed: a sample of $m$ rows acts through
+one number, the effective ridge $\kappa$, with $m \kappa = \sigma^2 + \kappa\, d_1(\kappa)$, and the error on an unseen
+row is $E_m = B(\kappa)/(1 - d_2(\kappa)/m)$. All $N$ rows with another ridge $\delta$ show every $\kappa$ without
+knowledge of spectrum, teacher or noise: with $A = K + \delta I$ and $T_k = \mathrm{tr} A^{-k}$,
+
+$$\kappa = 1/T_1, \quad d_1 = N - \delta T_1, \quad d_2 = N - T_1^2/T_2, \quad B = y^\top A^{-2} y / T_2 .$$
+
+Equal $\kappa$ for $(m, \sigma^2)$ and $(N, \delta)$ continues the curve to $m < N$ and to $m > N$. Where the table
+cannot show so small a $\kappa$, $d_1$ is continued as a power law and the answer is marked as extended.
+Assumed: rows are independent draws of one law, and the kernel stays as it is. Not covered: a kernel tuned anew at each
+size, repeats, order in time. Everything is NumPy on the host, in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+NEGLIGIBLE = 1e-11
+"""Eigenvalues below this share of the largest count as zero: they are rounding."""
+FULLEST = 0.7
+"""Share of the rows that the degrees of freedom may use up; beyond, the finite table distorts what is left."""
+TAIL = 8
+"""Points of a grid of ridges whose slope the power law takes."""
+STEP = 2.0**0.25
+"""Ratio of neighbouring ridges on that grid."""
+NEAR = 4.0
+"""The error is regressed over effective ridges up to so many times the present one."""
+FAINT = 1e-6
+"""Eigenvalues below this share of the noise are left out of the jackknife."""
+
+
+class Spectrum(NamedTuple):
+    """What the continuation needs to know of a table and a kernel.
+
+    Attributes:
+        lam: `[r]`, the eigenvalues of the kernel matrix that are not zero.
+        p: `[r]`, the squared projections of the targets on their eigenvectors.
+        rest: the squared length of the targets outside those.
+        rows: how many rows there are, $N$; the other $N - r$ eigenvalues are zero.
+    """
+
+    lam: np.ndarray
+    p: np.ndarray
+    rest: float
+    rows: int
+
+
+class Modes(NamedTuple):
+    """A spectrum with its eigenvectors, for what is asked row by row.
+
+    Attributes:
+        spectrum: eigenvalues and projections.
+        phi: `[N, r]`, the eigenvectors.
+        y: `[N]`, the standardised targets.
+    """
+
+    spectrum: Spectrum
+    phi: np.ndarray
+    y: np.ndarray
+
+
+def modes(K: np.ndarray, y: np.ndarray) -> Modes:
+    """From the kernel matrix `[N, N]` and the standardised targets `[N]`, by one eigendecomposition."""
+    from scipy.linalg import eigh
+
+    lam, phi = eigh(K, driver="evd", check_finite=False)
+    kept = lam >= NEGLIGIBLE * lam[-1]
+    p = (phi.T @ y) ** 2
+    return Modes(Spectrum(lam[kept], p[kept], float(p[~kept].sum()), len(y)), phi[:, kept], y)
+
+
+def modes_of_factor(F: np.ndarray, y: np.ndarray) -> Modes:
+    r"""From a factor `[N, r]` of the kernel matrix, $K = F F^\top$, by an eigendecomposition of order $r$."""
+    lam, v = _symmetric(F.T @ F, len(y))
+    phi = F @ (v / np.sqrt(lam))
+    p = (phi.T @ y) ** 2
+    return Modes(Spectrum(lam, p, max(float(y @ y - p.sum()), 0.0), len(y)), phi, y)
+
+
+def _symmetric(M: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvalues of a positive matrix that are not zero, at most so many, and their vectors."""
+    from scipy.linalg import eigh
+
+    lam, v = eigh(M, driver="evd", check_finite=False)
+    kept = (lam >= NEGLIGIBLE * lam[-1]) & (np.arange(len(lam)) >= len(lam) - most)
+    return lam[kept], v[:, kept]
+
+
+class Sums(NamedTuple):
+    r"""Traces of $A = K + \delta I$, each with the shape of $\delta$."""
+
+    T1: np.ndarray  # tr A^-1
+    T2: np.ndarray  # tr A^-2
+    q: np.ndarray  # y' A^-2 y
+
+
+def sums(spectrum: Spectrum, delta: float | np.ndarray) -> Sums:
+    """The traces at one ridge or at many."""
+    delta = np.asarray(delta, float)
+    lam, p, rest, N = spectrum
+    a, zeros = 1 / (lam + delta[..., None]), N - len(lam)
+    T1, T2, q = a.sum(-1), (a**2).sum(-1), (a**2) @ p
+    return Sums(T1 + zeros / delta, T2 + zeros / delta**2, q + rest / delta**2) if zeros else Sums(T1, T2, q)
+
+
+class State(NamedTuple):
+    """The mean-field state of the learner at one effective ridge, or at many."""
+
+    kappa: np.ndarray
+    df1: np.ndarray
+    df2: np.ndarray
+    B: np.ndarray
+
+
+def state(spectrum: Spectrum, delta: float | np.ndarray) -> State:
+    """What all rows with ridge `delta` show."""
+    T1, T2, q = sums(spectrum, delta)
+    N = spectrum.rows
+    return State(1 / T1, N - delta * T1, N - T1**2 / T2, q / T2)
+
+
+def gcv(spectrum: Spectrum, delta: float | np.ndarray, m: float | np.ndarray) -> np.ndarray:
+    r"""The error of `m` rows that have the effective ridge of all rows with ridge `delta`.
+
+    $$\mathrm{GCV}_m = \frac{y^\top A^{-2} y}{(1 - N/m) T_2 + T_1^2/m}$$
+
+    At $m = N$ this is ordinary generalised cross-validation.
+    """
+    T1, T2, q = sums(spectrum, delta)
+    return q / ((1 - spectrum.rows / m) * T2 + T1**2 / m)
+
+
+def continued(spectrum: Spectrum, s2: float, m: float) -> float:
+    r"""The ridge at which all $N$ rows have the effective ridge of `m` rows with noise `s2`.
+
+    It solves $\delta + (m - N)/T_1(\delta) = \sigma^2$. For $m > N$ the left side increases; for $m < N$ it increases
+    at every root (there $d_2 \le d_1 < m$), so the root is unique.
+
+    Args:
+        spectrum: of all rows.
+        s2: the noise variance.
+        m: how many rows are asked about.
+
+    Returns:
+        The root; NaN where there is none, since even without any ridge this table cannot stand for so many rows.
+    """
+    N, zeros = spectrum.rows, spectrum.rows - len(spectrum.lam)
+    if m == N:
+        return float(s2)
+
+    def excess(delta: float) -> float:
+        return delta + (m - N) / float(sums(spectrum, delta).T1) - s2
+
+    if m < N:  # T1 >= N/(mean lam + delta), by convexity
+        low, high = s2, (s2 + (1 - m / N) * float(spectrum.lam.sum()) / N) * N / m * (1 + 1e-9)
+    else:  # T1 >= zeros/delta
+        low, high = s2 * zeros / (m - N + zeros) * (1 - 1e-9), s2
+        if not zeros and excess(0.0) >= 0:
+            return float("nan")
+    return _root(excess, low, high)
+
+
+def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """The root of an increasing function between two positive numbers, or 0 and one, to all digits."""
+    from scipy.optimize import brentq
+
+    return float(brentq(function, low, high, xtol=1e-16 * high, rtol=1e-14))  # pyright: ignore[reportArgumentType]
+
+
+class Curve(NamedTuple):
+    """The continued curve, all `[sizes]`."""
+
+    m: np.ndarray
+    delta: np.ndarray  # NaN where extended
+    state: State
+    gcv: np.ndarray
+    extended: np.ndarray
+
+
+def curve(spectrum: Spectrum, s2: float, sizes: np.ndarray) -> Curve:
+    """Generalised cross-validation continued to other numbers of rows.
+
+    Args:
+        spectrum: of all rows.
+        s2: the noise variance.
+        sizes: how many rows; from 1 upwards, below $N$ and above.
+    """
+    m = np.asarray(sizes, float)
+    N = spectrum.rows
+    delta = np.array([continued(spectrum, s2, float(size)) for size in m])
+    shown = state(spectrum, np.where(np.isfinite(delta), delta, s2))
+    extended = (m > N) & ~(np.isfinite(delta) & (shown.df1 <= FULLEST * N))
+    if extended.any():
+        beyond = _extend(spectrum, s2, m[extended])
+        for here, there in zip(shown, beyond, strict=True):
+            here[extended] = there
+    delta[extended] = np.nan
+    return Curve(m, delta, shown, shown.B / (1 - shown.df2 / m), extended)
+
+
+def edge(spectrum: Spectrum, s2: float) -> float:
+    """The smallest ridge at which the degrees of freedom use up only the allowed share of the rows; `s2` at most."""
+
+    def room(delta: float) -> float:
+        return FULLEST - float(state(spectrum, delta).df1) / spectrum.rows
+
+    least = NEGLIGIBLE * s2
+    if room(s2) <= 0:
+        return float(s2)
+    return _root(room, least, s2) if room(least) < 0 else least
+
+
+def _extend(spectrum: Spectrum, s2: float, m: np.ndarray) -> State:
+    """Below the smallest effective ridge that the table shows: a power law of the degrees of freedom."""
+    last, now = edge(spectrum, s2), float(state(spectrum, s2).kappa)
+    top = NEAR * (float(spectrum.lam.sum()) / spectrum.rows + s2)  # there the effective ridge is above NEAR * now
+    seen = state(spectrum, last * STEP ** np.arange(max(np.ceil(np.log(top / last) / np.log(STEP)), TAIL), -1, -1))
+    kappa_e, df_e, B_e = (float(x[-1]) for x in (seen.kappa, seen.df1, seen.B))
+    slope = np.polyfit(np.log(seen.kappa[-TAIL:]), np.log(seen.df1[-TAIL:]), 1)[0]
+    power = float(np.clip(-slope, 1e-3, 1 - 1e-3))
+
+    def df1(kappa: float | np.ndarray) -> float | np.ndarray:
+        return df_e * (kappa / kappa_e) ** -power
+
+    def at(size: float) -> float:
+        return _root(lambda kappa: size * kappa - s2 - kappa * float(df1(kappa)), s2 / size, now * (1 + 1e-9))
+
+    kappa = np.array([at(float(size)) for size in m])
+    d1 = np.asarray(df1(kappa))
+    B = B_e + _bias(seen, NEAR * now, power) * power * (kappa * d1 - kappa_e * df_e)
+    return State(kappa, d1, (1 - power) * d1, B)
+
+
+def _bias(seen: State, widest: float, power: float) -> float:
+    r"""How the error falls with the effective ridge: the coefficient of $\kappa (d_1 - d_2)$, of a white teacher."""
+    from scipy.optimize import nnls
+
+    near = (seen.kappa <= widest) | (np.arange(len(seen.kappa)) >= len(seen.kappa) - TAIL)
+    x = (seen.kappa * (seen.df1 - seen.df2))[near]
+    slope = float(nnls(np.column_stack([np.ones(len(x)), x]), seen.B[near])[0][1])
+    return min(slope, float(seen.B[-1] / (power * seen.kappa[-1] * seen.df1[-1])))  # an error is not negative
+
+
+class LeftOut(NamedTuple):
+    """What is known of the rows when each is left out, all `[N]`."""
+
+    residual: np.ndarray  # y_i minus its prediction from the other rows
+    training: np.ndarray  # y_i minus its prediction from all rows
+    inverse: np.ndarray  # diagonal of A^-1
+    square: np.ndarray  # diagonal of A^-2
+
+    @property
+    def error(self) -> float:
+        """The mean squared residual."""
+        return float(np.mean(self.residual**2))
+
+
+def left_out(known: Modes, delta: float) -> LeftOut:
+    r"""Residuals without refitting: $y_i - \hat y_i^{(-i)} = (A^{-1} y)_i / (A^{-1})_{ii}$, $A = K + \delta I$."""
+    spectrum, phi, y = known
+    a, c, phi2 = 1 / (spectrum.lam + delta), phi.T @ y, phi**2
+    solved, inverse, square = phi @ (a * c), phi2 @ a, phi2 @ a**2
+    if len(spectrum.lam) < spectrum.rows:  # the part of every row that the kernel does not see
+        blind = np.maximum(1 - phi2.sum(1), 0.0)
+        solved, inverse, square = solved + (y - phi @ c) / delta, inverse + blind / delta, square + blind / delta**2
+    return LeftOut(solved / inverse, delta * solved, inverse, square)
+
+
+def level_error(known: Modes, s2: float, left: LeftOut) -> float:
+    r"""The standard error of the log of the leave-one-out error.
+
+    $$\mathrm{se}_0^2 = \frac{2\, \mathrm{tr} W^2 + k_4 \sum_i W_{ii}^2}{(\mathrm{tr} W)^2}, \qquad
+    W = (K + \sigma^2)^{-2},$$
+
+    where $k_4$ is the excess kurtosis of the leave-one-out residuals, or 0 if that is negative.
+    """
+    spectrum = known.spectrum
+    zeros = spectrum.rows - len(spectrum.lam)
+    W2 = float(np.sum((spectrum.lam + s2) ** -4.0)) + zeros / s2**4
+    return float(np.sqrt(2 * W2 + kurtosis(left.residual) * np.sum(left.square**2)) / np.sum(left.square))
+
+
+def kurtosis(residual: np.ndarray) -> float:
+    """Excess kurtosis, or 0 if that is negative."""
+    centred = residual - residual.mean()
+    return max(float(np.mean(centred**4) / np.mean(centred**2) ** 2) - 3.0, 0.0)
+
+
+def without(known: Modes, s2: float, rows: np.ndarray) -> Spectrum:
+    """The spectrum of the table without some rows; eigenvalues far below the noise are left out."""
+    spectrum, phi, y = known
+    bright = spectrum.lam >= FAINT * s2
+    root = np.sqrt(spectrum.lam[bright])
+    F = phi[np.ix_(rows, np.flatnonzero(bright))] * root
+    rest = spectrum.rows - len(rows)
+    lam, v = _symmetric(np.diag(spectrum.lam[bright]) - F.T @ F, rest)
+    p = (v.T @ (root * (phi[:, bright].T @ y) - F.T @ y[rows])) ** 2 / lam
+    yy = float(y @ y - y[rows] @ y[rows])
+    return Spectrum(lam, p, max(yy - float(p.sum()), 0.0), rest)
+
+
+def shape_error(
+    known: Modes, s2: float, sizes: np.ndarray, groups: np.ndarray, advance: Callable[[int], None] = lambda steps: None
+) -> np.ndarray:
+    r"""The standard error of $\log(\mathrm{GCV}_m/\mathrm{GCV}_N)$ at each size, by a jackknife over groups of rows.
+
+    Each group is left out in turn, and the ratio is estimated anew from the rest, between the same $m$ and $N$: all
+    estimates are then of one quantity. (With $m/N$ kept instead the standard errors differ by a few percent of
+    themselves.)
+
+    Args:
+        known: of all rows.
+        s2: the noise variance.
+        sizes: `[sizes]`.
+        groups: `[N]`, the group of each row, counted from 0.
+        advance: is told of each group done.
+    """
+    count, asked = int(groups.max()) + 1, np.append(np.asarray(sizes, float), known.spectrum.rows)
+    ratio = []
+    for g in range(count):
+        at = curve(without(known, s2, np.flatnonzero(groups == g)), s2, asked).gcv
+        ratio.append(np.log(at[:-1] / at[-1]))
+        advance(1)
+    spread = np.array(ratio) - np.mean(ratio, axis=0)
+    return np.sqrt((count - 1) / count * np.sum(spread**2, axis=0))
+
+
+def shape_gap(known: Modes, s2: float, continued: Curve) -> np.ndarray:
+    """How far the shape by leave-one-out is from the shape by generalised cross-validation, in the log, at each size.
+
+    Both judge all rows with ridge `delta`, one row by row and one by averages; where the curve is extended, the
+    comparison stops at the last ridge that the table shows.
+    """
+    N, last = known.spectrum.rows, edge(known.spectrum, s2)
+
+    def apart(delta: float) -> float:
+        return float(np.log(left_out(known, delta).error / gcv(known.spectrum, delta, N)))
+
+    here = apart(s2)
+    return np.array([apart(float(delta)) - here for delta in np.where(continued.extended, last, continued.delta)])

@@ -1,0 +1,263 @@
+"""The learner against scikit-learn and against itself refitted."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as peers
+from tinygp import kernels, transforms
+from tinygp.kernels.distance import L2Distance
+
+from quenched.core.types import InputError
+from quenched.processes.learner import default_rule, descend, fit, inverse_factor, log_evidence, most_likely
+from quenched.processes.model import Empirical, GaussianProcess
+
+PEER = 1e-8
+"""The same Gaussian process by two programs, condition number about 1e3."""
+SAME = 1e-10
+"""The same number two ways in double precision, condition number about 1e3."""
+GRADIENT = 1e-6
+"""Central differences with steps of 1e-5 in the logs, relative."""
+MODE = 1e-2
+"""Two optimisers that stopped at the same maximum, in nats."""
+
+LENGTHS = np.array([1.0, 2.0, 0.5])
+
+
+def _standard(law):
+    return (law.targets - law.targets.mean()) / law.targets.std()
+
+
+@pytest.fixture(scope="module")
+def table():
+    """50 rows of diabetes with three columns, standardised."""
+    X, y = load_diabetes(return_X_y=True)
+    X = X[:50, [2, 3, 8]]
+    return Empirical(X / X.std(axis=0), y[:50])
+
+
+@pytest.fixture(scope="module")
+def rule():
+    matern = kernels.Matern52(1.0, distance=L2Distance())  # tinygp's default is L1, not positive definite here
+    return GaussianProcess(1.3 * transforms.Linear(1 / LENGTHS, matern), noise=0.2)
+
+
+@pytest.fixture(scope="module")
+def peer(table):
+    kernel = peers.ConstantKernel(1.3) * peers.Matern(LENGTHS, nu=2.5)
+    return GaussianProcessRegressor(kernel, alpha=0.2, optimizer=None).fit(table.inputs, _standard(table))
+
+
+def test_prediction_is_that_of_scikit_learn(table, rule, peer):
+    new = np.random.default_rng(0).normal(size=(30, 3))
+    mean, variance = fit(rule, table).predict(new)
+    centre, scale = table.units()
+    wanted, spread = peer.predict(new, return_std=True)
+    np.testing.assert_allclose(mean, centre + scale * wanted, rtol=PEER)
+    np.testing.assert_allclose(variance, (scale * spread) ** 2, rtol=PEER)
+
+
+def test_prediction_by_blocks_is_the_same(table, rule):
+    fitted = fit(rule, (table.inputs, table.targets))
+    new = np.tile(table.inputs, (25, 1))  # more rows than a block has
+    for once, many in zip(fitted.predict(table.inputs), fitted.predict(new), strict=True):
+        np.testing.assert_allclose(many, np.tile(once, 25), rtol=SAME)
+
+
+def test_one_column_may_come_without_an_axis():
+    x = np.linspace(0, 1, 12)
+    flat, column = Empirical(x, x**2), Empirical(x[:, None], x**2)
+    for rule in (GaussianProcess(kernels.ExpSquared(0.3), 0.01), default_rule(flat)):
+        one, other = fit(rule, flat).predict(x + 0.1), fit(rule, column).predict(x[:, None] + 0.1)
+        np.testing.assert_allclose(one, other, rtol=SAME)
+
+
+def test_leave_one_out_is_refitting_without_the_row(table, rule):
+    fitted = fit(rule, table)
+    centre, scale = table.units()
+    for i in (0, 17, 49):
+        rest = np.delete(np.arange(50), i)
+        without = fit(rule, Empirical(table.inputs[rest], table.targets[rest], centre=centre, scale=scale))
+        mean, _ = without.predict(table.inputs[i : i + 1])
+        np.testing.assert_allclose(fitted.leave_one_out[i], (table.targets[i] - mean[0]) / scale, rtol=SAME)
+
+
+def test_training_error_is_that_of_the_predictions(table, rule):
+    fitted = fit(rule, table)
+    mean, _ = fitted.predict(table.inputs)
+    assert fitted.training_error == pytest.approx(
+        np.mean((mean - table.targets) ** 2) / np.var(table.targets), rel=SAME
+    )
+
+
+def test_evidence_is_that_of_scikit_learn(double, table, rule, peer):
+    assert fit(rule, table).log_evidence == pytest.approx(peer.log_marginal_likelihood_value_, abs=PEER)
+    assert float(log_evidence(table, rule)) == pytest.approx(peer.log_marginal_likelihood_value_, abs=PEER)
+
+
+def test_evidence_with_weights_is_that_of_the_sub_table(double, table, rule):
+    weights = np.arange(50) % 3 > 0
+    centre, scale = table.units()
+    part = Empirical(table.inputs[weights], table.targets[weights], centre=centre, scale=scale)
+    assert float(log_evidence(table, rule, weights)) == pytest.approx(float(log_evidence(part, rule)), abs=SAME)
+
+
+@pytest.mark.parametrize("subset", [False, True])
+def test_gradient_of_the_evidence_is_that_of_differences(double, table, subset):
+    weights = (np.arange(50) % 3 > 0).astype(float) if subset else None
+
+    def value(theta):
+        kernel = jnp.exp(theta[0]) * transforms.Linear(jnp.exp(theta[1:4]), kernels.ExpSquared())
+        return log_evidence(table, GaussianProcess(kernel, jnp.exp(theta[4])), weights)
+
+    theta = np.array([0.1, -0.3, 0.2, 0.4, -1.5])
+    step = 1e-5 * np.eye(5)
+    evaluate = jax.jit(value)
+    differences = [(evaluate(theta + h) - evaluate(theta - h)) / 2e-5 for h in step]
+    np.testing.assert_allclose(jax.jit(jax.grad(value))(theta), differences, rtol=GRADIENT)
+    np.testing.assert_allclose(jax.jit(jax.jacfwd(value))(theta), differences, rtol=GRADIENT)
+
+
+@pytest.mark.parametrize("size", [5, 128, 129, 300])
+def test_inverse_factor_inverts(double, size):
+    L = np.tril(np.random.default_rng(size).normal(size=(size, size))) / size + np.eye(size)
+    W = np.asarray(jax.jit(inverse_factor)(L))
+    np.testing.assert_allclose(W @ L, np.eye(size), atol=SAME)
+    assert np.all(np.triu(W, 1) == 0)
+
+
+def test_most_likely_reaches_the_maximum_that_scikit_learn_finds():
+    X, y = load_diabetes(return_X_y=True)
+    law = Empirical(X / X.std(axis=0), y)
+    best = most_likely(law, GaussianProcess(kernels.ExpSquared(3.0), 0.5))
+    kernel = peers.RBF(3.0) + peers.WhiteKernel(0.5)
+    peer = GaussianProcessRegressor(kernel, alpha=0).fit(law.inputs, _standard(law))
+    assert fit(best, law).log_evidence > peer.log_marginal_likelihood_value_ - MODE
+
+
+def test_most_likely_of_a_subset_is_that_of_the_sub_table(table):
+    weights = np.arange(50) % 5 > 0
+    centre, scale = table.units()
+    part = Empirical(table.inputs[weights], table.targets[weights], centre=centre, scale=scale)
+    start = GaussianProcess(kernels.ExpSquared(2.0), 0.5)
+    one, other = most_likely(table, start, weights=weights), most_likely(part, start)
+    np.testing.assert_allclose(one.noise, other.noise, rtol=1e-4)  # where L-BFGS stops
+    assert one.noise != start.noise
+
+
+def test_default_rule_has_a_length_for_each_column_and_can_be_improved(table):
+    inputs = np.column_stack([table.inputs, np.ones(50)])  # a constant column is harmless
+    law = dataclasses.replace(table, inputs=inputs)
+    rule = default_rule(law)
+    np.testing.assert_allclose(1 / rule.kernel.kernel2.scale, 2 * np.append(table.inputs.std(axis=0), 1))
+    assert fit(most_likely(law, rule, steps=20), law).log_evidence > fit(rule, law).log_evidence + 1
+
+
+def test_descent_leaves_alone_what_has_no_log(table):
+    rotation = np.array([[1.0, 0.5, 0.2], [-0.5, 1.0, 0.1], [0.0, 0.3, 1.0]])
+    kernel = transforms.Linear(rotation, kernels.Polynomial(order=2, sigma=0.0))
+    best = most_likely(table, GaussianProcess(kernel, 0.2), steps=10)
+    np.testing.assert_array_equal(best.kernel.scale, rotation)
+    assert best.kernel.kernel.order == 2
+    assert best.kernel.kernel.sigma == 0
+    assert best.kernel.kernel.scale != kernel.kernel.scale
+    assert best.noise != 0.2
+
+
+def test_descent_leaves_a_matrix_alone(table, rule):
+    K = np.asarray(rule.kernel(table.inputs, table.inputs))
+    best = most_likely(table, GaussianProcess(K, 0.2), steps=10)
+    np.testing.assert_array_equal(best.kernel, K)
+    assert best.noise != 0.2
+
+
+def _cliff(law, rule, weights):
+    """Falls with the noise until it is not a number."""
+    return jnp.where(rule.noise < 0.01, jnp.nan, rule.noise)
+
+
+def _nothing(law, rule, weights):
+    return jnp.nan * rule.noise
+
+
+def _uphill(law, rule, weights):
+    """Lies about its slope, so that every step is worse."""
+    return jax.lax.stop_gradient(jnp.abs(jnp.log(rule.noise / 0.2))) + rule.noise - jax.lax.stop_gradient(rule.noise)
+
+
+@pytest.mark.parametrize("objective", [_nothing, _uphill])
+def test_descent_never_worsens(table, objective):
+    start = GaussianProcess(kernels.ExpSquared(1.0), 0.2)
+    best = descend(objective, table, start)
+    assert best.noise == start.noise
+    assert best.kernel.scale == 1.0
+
+
+def test_descent_keeps_off_what_is_not_a_number(table):
+    assert 0.01 <= descend(_cliff, table, GaussianProcess(kernels.ExpSquared(1.0), 0.2)).noise < 0.2
+
+
+def _noise(law, rule, weights):
+    return jnp.log(rule.noise)
+
+
+@pytest.mark.parametrize(("bound", "least"), [(10.0, 0.02), (1e9, 1e-6)])
+def test_descent_stays_within_bounds(table, bound, least):
+    best = descend(_noise, table, GaussianProcess(kernels.ExpSquared(1.0), 0.2), bound=bound)
+    assert best.noise == pytest.approx(least, rel=1e-6)
+
+
+def test_descent_compiles_once(table):
+    traces = []
+
+    def counted(law, rule, weights):
+        traces.append(1)
+        return -log_evidence(law, rule, weights)
+
+    for noise in (0.1, 0.2):
+        for weights in (np.ones(50), (np.arange(50) < 30).astype(float)):
+            descend(counted, table, GaussianProcess(kernels.ExpSquared(noise), noise), weights=weights, steps=2)
+    assert len(traces) == 1
+
+
+class _Own(eqx.Module):
+    """A kernel of one's own."""
+
+    scale: float
+
+    def __call__(self, X1, X2=None):
+        if X2 is None:
+            return jnp.ones(len(X1))
+        return jnp.exp(-self.scale * jnp.sum((X1[:, None] - X2[None]) ** 2, axis=-1))
+
+
+def test_own_kernels_learn_too(table):
+    best = most_likely(table, GaussianProcess(_Own(0.3), 0.3), steps=30)
+    wanted = most_likely(table, GaussianProcess(kernels.ExpSquared(np.sqrt(1 / 0.6)), 0.3), steps=30)
+    assert fit(best, table).log_evidence == pytest.approx(fit(wanted, table).log_evidence, abs=MODE)
+
+
+def test_bad_input_is_refused_in_one_sentence(table, rule):
+    fitted = fit(rule, table)
+    for inputs in (np.ones((3, 2)), np.ones(3), np.full((3, 3), np.nan)):
+        with pytest.raises(InputError, match="`inputs` must be finite and of shape"):
+            fitted.predict(inputs)
+    with pytest.raises(InputError, match="given as a matrix"):
+        fit(GaussianProcess(np.eye(50), 0.1), table).predict(np.ones((3, 3)))
+    with pytest.raises(InputError, match="`data` must be"):
+        fit(rule, table.inputs)
+    with pytest.raises(InputError, match="`rule` must be"):
+        fit(rule.kernel, table)
+    with pytest.raises(InputError, match="`weights` must be 0 or 1"):
+        most_likely(table, rule, weights=np.full(50, 0.5))
+    with pytest.raises(InputError, match="`bound` must"):
+        descend(_noise, table, rule, bound=0.5)
+    with pytest.raises(InputError, match="`steps` must"):
+        most_likely(table, rule, steps=-1)
+    with pytest.raises(InputError, match="double precision"):
+        log_evidence(table, rule)

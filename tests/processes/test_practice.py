@@ -1,0 +1,138 @@
+"""The curve that knows when it may speak, and tuning."""
+
+import jax
+import numpy as np
+import pytest
+from tinygp import kernels
+
+from quenched.core.types import InputError
+from quenched.processes import (
+    Empirical,
+    Evidence,
+    GaussianProcess,
+    PredictedError,
+    curve,
+    measure,
+    theory,
+    tune,
+)
+from quenched.processes.practice import automatic
+from quenched.processes.theory import trust
+from tests.processes import cases
+
+TRUSTED = 0.015
+"""Largest deviation from honest draws where the self-check passed."""
+SIZES = [25, 50, 100, 200, 400]
+
+
+def low_noise():
+    """Three real sets, 200 rows each, with the noise lowered on purpose."""
+    diabetes, _ = cases.diabetes(rows=200)
+    boston, abalone = cases.boston()[0], cases.abalone(200)[0]
+    chosen = np.random.default_rng(3).permutation(506)[:200]
+    standard = (np.asarray(boston.inputs) - boston.inputs.mean(axis=0)) / boston.inputs.std(axis=0)
+    spread = np.asarray(abalone.inputs) / abalone.inputs.std(axis=0)
+    return {
+        "diabetes": (diabetes, GaussianProcess(kernels.ExpSquared(2.5), 0.02)),
+        "boston": (
+            Empirical(standard[chosen], boston.targets[chosen]),
+            GaussianProcess(kernels.Matern32(4.0, distance=kernels.distance.L2Distance()), 0.01),
+        ),
+        "abalone": (Empirical(spread, abalone.targets), GaussianProcess(kernels.ExpSquared(1.5), 0.005)),
+    }
+
+
+@pytest.fixture(scope="module")
+def honest():
+    return {
+        name: measure(*case, examples=SIZES, runs=125, key=jax.random.key(7), variance=False)
+        for name, case in low_noise().items()
+    }
+
+
+@pytest.mark.parametrize("name", list(low_noise()))
+@pytest.mark.parametrize("cheapest", [False, True])
+def test_every_reported_size_may_be_trusted(honest, name, cheapest):
+    """Against 2,000 honest draws: within 3 of its own standard errors, or within 1.5% where the check passed."""
+    law, rule = low_noise()[name]
+    found = curve(law, rule, examples=SIZES, cheapest=cheapest, key=jax.random.key(8))
+    truth = honest[name]
+    assert int(truth.runs) * truth.attrs["draws"] == 2000
+    for m in SIZES:
+        one, two = found.sel(examples=m), truth.sel(examples=m)
+        noise = float(np.hypot(one.oob_error_stderr, two.oob_error_stderr))
+        allowed = TRUSTED * float(two.oob_error) if str(one.source.values) == "theory" else 0.0
+        assert abs(float(one.oob_error - two.oob_error)) < allowed + 3 * noise, (m, str(one.source.values))
+        if str(one.source.values) == "draws":
+            assert float(one.oob_error_stderr) <= 0.03 * float(one.oob_error)
+            assert int(one.draws) >= 32
+    assert "draws" in found.source.values
+
+
+def test_without_the_check_wrong_values_come_out(honest, monkeypatch):
+    monkeypatch.setattr(trust, "OOB_TOLERANCE", 10.0)
+    monkeypatch.setattr(trust, "VARIANCE_TOLERANCE", 10.0)
+    worst = {}
+    for name, (law, rule) in low_noise().items():
+        found = curve(law, rule, examples=SIZES)
+        assert set(found.source.values) == {"theory"}
+        worst[name] = float(np.max(np.abs(found.oob_error / honest[name].oob_error - 1)))
+    assert max(worst.values()) > 0.1, worst
+
+
+def test_ample_noise_is_left_to_the_theory():
+    law, rule = cases.diabetes(rows=200)
+    found, alone = curve(law, rule, examples=[100, 200]), theory.curve(law, rule, examples=[100, 200])
+    assert found.source.values.tolist() == ["theory", "theory"]
+    np.testing.assert_array_equal(found.oob_error, alone.oob_error)
+    np.testing.assert_array_equal(found.oob_error_stderr, 0.0)
+    np.testing.assert_allclose(found.oob_rmse, alone.oob_rmse)
+
+
+def test_what_did_not_converge_says_so(monkeypatch):
+    monkeypatch.setattr(automatic, "MOST_BLOCKS", 8)
+    law, rule = low_noise()["boston"]
+    found = curve(law, rule, examples=[25], accuracy=1e-4, key=jax.random.key(8))
+    assert found.outcome.values.tolist() == ["stalled"]
+    assert int(found.draws[0]) == 32
+    assert np.isfinite(float(found.oob_error[0]))
+
+
+def test_sweeps_and_bad_input():
+    law, rule = cases.five()
+    swept = curve(law, rule, examples=[2, 4], noise=[0.5, 1.0], key=jax.random.key(0))
+    assert swept.oob_error.dims == ("noise", "examples")
+    assert swept.source.dims == ("noise", "examples")
+    with pytest.raises(InputError, match="positive"):
+        curve(law, rule, examples=0)
+    with pytest.raises(InputError, match="accuracy"):
+        curve(law, rule, examples=3, accuracy=0.0)
+
+
+# ---- tuning
+
+
+def test_tuning_for_the_predicted_error_lowers_the_measured_one():
+    law, _ = cases.diabetes(rows=120)
+    start = GaussianProcess(1.0 * kernels.ExpSquared(3.0), 0.1)
+    aimed, likely = tune(law, start, PredictedError(), steps=30), tune(law, start, Evidence(), steps=30)
+    before, after, other = (
+        float(measure(law, rule, examples=120, runs=8, key=jax.random.key(3), variance=False).oob_error)
+        for rule in (start, aimed, likely)
+    )
+    assert after < 0.9 * before
+    assert after < 1.02 * other
+    with jax.enable_x64(True):
+        predicted = [float(theory.state(law, rule, 120.0).oob_error) for rule in (aimed, likely, start)]
+    assert predicted == sorted(predicted)
+
+
+def test_tuning_again_compiles_nothing():
+    law, _ = cases.diabetes(rows=30)
+    start = GaussianProcess(kernels.ExpSquared(3.0), 0.3)
+    tune(law, start, PredictedError(), steps=1)
+    with jax.log_compiles(True), pytest.MonkeyPatch.context() as patch:
+        seen = []
+        patch.setattr("jax._src.interpreters.pxla.logger.log", lambda level, text, *args: seen.append(text))
+        tune(law, start, PredictedError(), steps=1)
+    assert not seen
