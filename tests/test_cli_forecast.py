@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from io import StringIO
 
 import numpy as np
 import pytest
 import xarray as xr
+from rich.console import Console
 
 import quenched
 from quenched import cli, processes
-from quenched.cli import forecasting
+from quenched.cli import forecasting, options, screen
 from quenched.core.types import InputError
 from tests.conftest import CACHE
 
@@ -144,6 +146,20 @@ def test_both_tables_have_the_numbers_of_the_forecast_with_units(run, data, aske
     assert "by a power law" in out
     assert "RMSE is their square root in units of price" in flat(out)
     assert "leave-one-out 0.4000, .632 0.3900, .632+ 0.4100" in flat(out)
+
+
+def test_nothing_is_cut_off_on_a_narrow_terminal(data):
+    table, called = forecasting.read(data, "price", None)
+    result = made_up(table.inputs, table.targets, check=9).assign_attrs(data=called)
+    told = {}
+    for width in (80, 100):
+        file = StringIO()
+        console = Console(file=file, width=width)
+        forecasting.show(result, console, table=table, shown=[80, 320], wanted=[], answer=answers)
+        told[width] = file.getvalue()
+        assert "…" not in told[width]
+    assert "5.236 to 5.729" in told[100]
+    assert "320  0.3000  0.2742 to 0.3283  5.477  -25.0%" in told[80]
 
 
 def test_only_the_sizes_asked_for_are_shown_but_the_whole_curve_is_saved(run, data, asked, tmp_path):
@@ -357,3 +373,13 @@ def test_words_cannot_give_a_table_and_one_sentence_points_to_forecast(run, join
 
 def test_rounding_of_a_range():
     assert [forecasting._about(m) for m in (3.4, 743.0, 2871.0, 123456.0)] == ["3", "740", "2,900", "120,000"]
+
+
+def test_laws_and_rules_of_a_table_can_be_looked_at(joined):
+    found = options.introspect("processes")
+    assert (list(found.laws), list(found.rules), found.starts) == (["empirical"], ["gaussian-process"], {})
+    told = StringIO()
+    for verb in (processes.curve, processes.measure):
+        screen.explain(found, verb, Console(file=told, width=100))
+    assert told.getvalue().count("--noise") == 2
+    assert "--start" not in told.getvalue()

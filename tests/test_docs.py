@@ -18,6 +18,7 @@ from matplotlib.image import imread
 import quenched
 from quenched import cli, prototypes
 from quenched.cli.app import app
+from tests.conftest import CACHE
 from tests.prototypes.test_errata import FELT
 
 ROOT = Path(__file__).parents[1]
@@ -51,6 +52,9 @@ def same_picture(one, two):
 @pytest.mark.parametrize("page", [page for page in PAGES if any(blocks(page, "python"))])
 def test_the_code_of_a_page_runs_and_gives_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE))  # processes that a page starts find what is compiled
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
     names = {"__name__": "__main__"}
     for code, said, line in blocks(page, "python"):
         printed = io.StringIO()

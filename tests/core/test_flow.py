@@ -14,31 +14,31 @@ def decay(t, y, rate):
 
 def test_integrates_exponential_decay(double):
     times = jnp.linspace(0.0, 5.0, 6)
-    path = flow.integrate(decay, jnp.array([2.0]), times, 0.7)
+    path = jax.jit(lambda rate: flow.integrate(decay, jnp.array([2.0]), times, rate))(0.7)
     np.testing.assert_allclose(path.states[:, 0], 2 * np.exp(-0.7 * np.asarray(times)), rtol=tolerances.FLOW)
     assert np.all(path.outcome == Outcome.converged)
 
 
 def test_divergence_is_an_outcome(double):
-    path = flow.integrate(lambda t, y, _: y, jnp.array([1.0]), jnp.array([1.0, 100.0]), bound=1e6)
+    path = jax.jit(lambda y: flow.integrate(lambda t, y, _: y, y, jnp.array([1.0, 100.0]), bound=1e6))(jnp.ones(1))
     assert path.outcome.tolist() == [Outcome.converged, Outcome.diverged]
     assert np.isfinite(path.states[0, 0])
     assert np.isnan(path.states[1, 0])
 
 
 def test_running_out_of_steps_is_an_outcome(double):
-    path = flow.integrate(decay, jnp.array([1.0]), jnp.array([1e3]), 1.0, max_steps=16)
+    path = jax.jit(lambda y: flow.integrate(decay, y, jnp.array([1e3]), 1.0, max_steps=16))(jnp.ones(1))
     assert path.outcome.tolist() == [Outcome.stalled]
 
 
 def test_gradient_through_a_flow(double):
     end = lambda rate: flow.integrate(decay, jnp.array([2.0]), jnp.array([3.0]), rate).states[0, 0]  # noqa: E731
-    assert float(jax.grad(end)(0.7)) == pytest.approx(-6 * np.exp(-2.1), rel=tolerances.GRADIENT)
+    assert float(jax.jit(jax.grad(end))(0.7)) == pytest.approx(-6 * np.exp(-2.1), rel=tolerances.GRADIENT)
 
 
 def test_settle_finds_rest_and_its_stability(double):
     # dx = 1 - x^2: rests at 1 with eigenvalue -2
-    rest = flow.settle(lambda t, x, _: 1 - x**2, jnp.array([0.1]))
+    rest = jax.jit(lambda x: flow.settle(lambda t, x, _: 1 - x**2, x))(jnp.array([0.1]))
     assert float(rest.state[0]) == pytest.approx(1.0, abs=1e-12)
     assert rest.growth == pytest.approx(-2.0, abs=1e-9)
     assert int(rest.outcome) == Outcome.converged

@@ -9,15 +9,13 @@ from quenched.core import controls, results
 from quenched.core.ensemble import Ensemble
 from quenched.core.results import OutputError
 from quenched.core.types import InputError
+from tests.prototypes.cases import CHAIN, TIMES
 
 
 @pytest.fixture(scope="module")
 def points():
     law, rule = prototypes.TwoClusters(prior=0.7), prototypes.LVQ1(rate=0.2)
-    return prototypes.measure(
-        law, rule, alpha=[0.5, 1], prior=[0.3, 0.6], size=10, runs=12, key=jax.random.key(0), tests=5,
-        simulator=prototypes.Chain(),
-    )  # fmt: skip
+    return prototypes.measure(law, rule, alpha=TIMES, prior=[0.3, 0.6], size=10, key=jax.random.key(0), **CHAIN)
 
 
 def test_a_result_says_where_it_comes_from(points):
@@ -55,7 +53,7 @@ def test_failed_runs_are_kept_but_not_averaged():
 def test_save_and_load_give_the_same(points, tmp_path):
     path = quenched.save(points, tmp_path / "deep" / "points.nc")
     xr.testing.assert_identical(quenched.load(path), points.assign_attrs(format=results.FORMAT))
-    curve = prototypes.curve(prototypes.TwoClusters(), prototypes.LVQ21(0.5), alpha=[1.0, 1e4])
+    curve = prototypes.curve(prototypes.TwoClusters(), prototypes.LVQ21(0.5), alpha=np.geomspace(1.0, 1e4, 9))
     xr.testing.assert_identical(quenched.load(quenched.save(curve, tmp_path / "curve.nc")), curve)
 
 

@@ -1,13 +1,373 @@
 """Forecasts: what they say of worlds that are known, when they refuse, and how they are read the other way."""
 
+import functools
+import importlib
+
 import jax
 import numpy as np
+import pandas as pd
 import pytest
+import threadpoolctl
 import xarray as xr
-from tinygp import kernels, transforms
+from tinygp import kernels
 
 from quenched.core.results import load, save
 from quenched.core.types import InputError
-from quenched.processes.model import GaussianProcess
-from quenched.processes.practice import examples_for, forecast
-from quenched.processes.practice import forecast as _  # noqa: F401
+from quenched.processes.model import Empirical, GaussianProcess, declared
+from quenched.processes.practice import examples_for, forecast, trials
+
+room = importlib.import_module("quenched.processes.practice.forecast")  # its name is that of the function
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Small matrices: two threads for each only wait for each other."""
+    with threadpoolctl.threadpool_limits(1):
+        yield
+
+
+N = 60
+RULE = GaussianProcess(kernels.ExpSquared(1.0), 0.4)
+VALUES = [f"{name}{end}" for name in ("error", "gain", "rmse") for end in ("", "_low", "_high")]
+
+
+def world(rows, seed, noise=0.4):
+    """A known teacher with two inputs that have unit variance."""
+    draw = np.random.default_rng(seed)
+    X = draw.uniform(-np.sqrt(3), np.sqrt(3), size=(rows, 2))
+    return X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + noise * draw.normal(size=rows)
+
+
+def fixed(X, y, **arguments):
+    """A forecast without tuning, which is quick."""
+    return forecast(X, y, **{"rule": RULE, "tune": False, "examples": [len(y)]} | arguments)
+
+
+@functools.cache
+def answer():
+    return fixed(*world(N, 0), examples=[15, N, 2 * N, 600, 601], check=8)
+
+
+# What is said ---------------------------------------------------------------------------------------------------------
+
+
+def test_everything_promised_is_there():
+    result = answer()
+    for name in [*VALUES, "extended", "refused"]:
+        assert result[name].dims == ("examples",)
+    for name in ("oob_error", "oob_error_stderr", "source", "oob_rmse", "check_oob_error", "check_oob_error_stderr"):
+        assert result[name].dims == ("bootstrap",)
+        assert result[name].dtype.kind == "U" or np.all(np.isfinite(result[name]))
+    assert result["bootstrap"].values.tolist() == [15, N]
+    assert result["leave_one_out"].dims == result["point_oob_error"].dims == ("point",)
+    assert result["worst"].dims == ("rank",)
+    assert len(result["worst"]) == 10
+    worst = result["point_oob_error"].values[result["worst"].values]
+    assert worst[0] == result["point_oob_error"].max()
+    assert np.all(np.diff(worst) <= 0)
+    for name in (
+        "grade", "reasons", "rows", "target_scale", "target_centre", "noise", "kernel", "leave_one_out", "error_632",
+        "error_632plus", "training_error", "backtest", "H", "refit_ratio", "df1", "jitter", "science", "source",
+        "version", "format",
+    ):  # fmt: skip
+        assert name in result.attrs
+
+
+def test_numbers_hang_together():
+    result = answer()
+    spoken = result.isel(examples=slice(0, 4))
+    for name in ("error", "gain", "rmse"):
+        assert np.all(spoken[f"{name}_low"] <= spoken[name])
+        assert np.all(spoken[name] <= spoken[f"{name}_high"])
+    np.testing.assert_allclose(spoken["rmse"], result.attrs["target_scale"] * np.sqrt(spoken["error"]))
+    np.testing.assert_allclose(spoken["gain"], spoken["error"] / spoken["error"].sel(examples=N))
+    at_N = spoken.sel(examples=N)
+    assert at_N["error"] == pytest.approx(result.attrs["leave_one_out"])  # nothing was tuned
+    assert [float(at_N[f"gain{end}"]) for end in ("", "_low", "_high")] == pytest.approx([1, 1, 1])
+    residuals = result["leave_one_out"].values / result.attrs["target_scale"]
+    assert np.mean(residuals**2) == pytest.approx(result.attrs["leave_one_out"])
+    assert result.attrs["training_error"] < result.attrs["error_632"] < float(result["oob_error"][-1])
+    z = (result["check_oob_error"] - result["oob_error"]) / result["check_oob_error_stderr"]
+    assert np.all(np.abs(z) < 4)  # theory within 1%, eight honest draws
+
+
+def test_residuals_are_those_of_the_standardised_table():
+    X, y = world(N, 0)
+    n, _ = declared(Empirical((X - X.mean(0)) / X.std(0), y), RULE)
+    A = np.linalg.inv(np.asarray(n.K) + RULE.noise * np.eye(N))
+    expected = y.std() * (A @ np.asarray(n.y)) / np.diagonal(A)
+    np.testing.assert_allclose(answer()["leave_one_out"], expected, rtol=1e-8)
+
+
+def test_it_survives_the_disk(tmp_path):
+    xr.testing.assert_identical(load(save(answer(), tmp_path / "forecast.nc")), answer())
+
+
+def test_the_same_key_says_the_same():
+    X, y = world(N, 0)
+    again = fixed(X, y, examples=[15, N, 2 * N, 600, 601], check=8)
+    xr.testing.assert_identical(again, answer())
+    other = fixed(X, y, examples=[15, N, 2 * N, 600, 601], key=jax.random.key(1))
+    assert other.attrs["backtest"] != again.attrs["backtest"]
+
+
+def test_known_teacher():
+    """Twelve tables of a known teacher: mean and intervals at 2N and 4N, against fresh data."""
+    many, logs, inside = [2 * N, 4 * N], [], []
+    Z, t = world(1500, 99)
+    for k in range(12):
+        X, y = world(N, k)
+        result = fixed(X, y, examples=many, key=jax.random.key(k))
+        for m in many:
+            errors = []
+            for fresh in range(3):
+                W, v = world(m, 1000 + 10 * k + fresh)
+                K = np.exp(-0.5 * ((W[:, None] - W[None]) ** 2).sum(-1)) + 0.4 * np.eye(m)
+                cross = np.exp(-0.5 * ((Z[:, None] - W[None]) ** 2).sum(-1))
+                errors.append(np.mean((t - v.mean() - cross @ np.linalg.solve(K, v - v.mean())) ** 2))
+            at = result.sel(examples=m)
+            logs.append(np.log(float(at["rmse"]) ** 2 / np.mean(errors)))
+            inside.append(at["rmse_low"] ** 2 <= np.mean(errors) <= at["rmse_high"] ** 2)
+    logs = np.reshape(logs, (12, 2))
+    assert np.all(np.abs(logs.mean(0)) < 3 * logs.std(0, ddof=1) / np.sqrt(12))
+    assert np.abs(logs.mean(0)).max() < 0.15
+    assert 14 <= sum(inside) <= 24  # 80% of 24 is 19; two sizes of a table go together
+
+
+def test_tuning_is_paid_for():
+    """A kernel tuned on few rows: errors grow by f at N, and by its half for ever."""
+    X, y = world(N, 3)
+    result = forecast(X, y, examples=[N, 10 * N])
+    f = result.attrs["refit_ratio"]
+    assert f > 1
+    assert result["error"].sel(examples=N) == pytest.approx(f * result.attrs["leave_one_out"])
+    alone = fixed(X, y, rule=tuned_rule(result), examples=[10 * N])
+    assert result["error"].sel(examples=10 * N) == pytest.approx(float(alone["error"][0]) * f**0.55, rel=1e-6)
+    assert result.attrs["leave_one_out"] < fixed(X, y).attrs["leave_one_out"]
+
+
+def tuned_rule(result):
+    """The rule that a forecast ended with, from its words."""
+    import json
+
+    from tinygp import transforms
+
+    words = json.loads(result.attrs["kernel"])
+    inner = words["kernel2"]
+    squared = kernels.ExpSquared(inner["kernel"]["scale"])
+    kernel = words["kernel1"]["value"] * transforms.Linear(np.array(inner["scale"]), squared)
+    return GaussianProcess(kernel, result.attrs["noise"])
+
+
+def test_a_kernel_may_be_a_matrix():
+    X, y = world(N, 0)
+    S = (X - X.mean(0)) / X.std(0)
+    K = np.exp(-0.5 * ((S[:, None] - S[None]) ** 2).sum(-1))
+    result = fixed(X, y, rule=GaussianProcess(K, 0.4), examples=[N, 2 * N])
+    np.testing.assert_allclose(result["error"], answer()["error"].sel(examples=[N, 2 * N]), rtol=1e-8)
+    assert result.attrs["kernel"] == "a matrix"
+
+
+def test_large_tables_have_a_factor(monkeypatch):
+    """The low-rank way, here at full accuracy, says what the dense way says."""
+    X, y = world(N, 0)
+    monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
+    monkeypatch.setattr(trials, "RANK", N)
+    monkeypatch.setattr(room, "_bootstrap", lambda *arguments: xr.Dataset())
+    result = fixed(X, y, examples=[N, 2 * N])
+    np.testing.assert_allclose(result["error"], answer()["error"].sel(examples=[N, 2 * N]), rtol=1e-5)
+
+
+# When it refuses ------------------------------------------------------------------------------------------------------
+
+
+def check_refused(result, words):
+    assert words in result["refused"].values[0]
+    assert words in result.attrs["reasons"]
+    assert result.attrs["grade"] == "refused"
+    for name in VALUES:
+        assert np.all(np.isnan(result[name]))
+    assert np.all(np.isfinite(result["oob_error"]))  # what was computed stays
+    assert np.all(np.isfinite(result["leave_one_out"]))
+    assert np.isfinite(result.attrs["leave_one_out"])
+
+
+def test_too_far():
+    result = answer()
+    assert result["refused"].values.tolist()[:4] == [""] * 4
+    assert "more than 10 times" in result["refused"].values[4]
+    for name in VALUES:
+        assert np.isnan(result[name].values).tolist() == [False] * 4 + [True]
+    assert result.attrs["grade"] == "A"
+
+
+def test_too_few_rows(monkeypatch):
+    # Theory of another number of rows would have to be compiled: other refusals show that it stays.
+    bootstrap = answer()[["oob_error", "oob_error_stderr", "source"]]
+    monkeypatch.setattr(room, "_bootstrap", lambda *arguments: bootstrap)
+    check_refused(fixed(*world(49, 0)), "at least 50 rows")
+    assert fixed(*world(50, 0)).attrs["grade"] == "A"
+    assert "only 60 rows" in answer().attrs["reasons"]
+
+
+def test_copies():
+    X, y = world(N, 0)
+    X[1::10], y[1::10] = X[::10], y[::10]
+    check_refused(fixed(X, y), "6 of 60 rows are copies")
+
+
+def test_rows_in_order():
+    X, y = world(N, 0)
+    drift = np.sin(np.arange(N) / 8)
+    check_refused(fixed(X, y + drift), "order of time")
+    shuffled = np.random.default_rng(0).permutation(N)
+    assert fixed(X[shuffled], (y + drift)[shuffled]).attrs["grade"] != "refused"
+
+
+def test_nothing_left_to_judge_by():
+    X, y = world(N, 0)
+    check_refused(fixed(X, y, rule=GaussianProcess(kernels.ExpSquared(0.2), 1e-3)), "degrees of freedom")
+
+
+def test_failed_backtest(monkeypatch):
+    X, y = world(N, 0)
+    monkeypatch.setattr(trials, "backtest", lambda *arguments: 0.4)
+    check_refused(fixed(X, y), "49% too high")
+    monkeypatch.setattr(trials, "backtest", lambda *arguments: -0.3)
+    result = fixed(X, y, examples=[N, 2 * N])
+    assert result.attrs["grade"] == "rough"
+    assert "off by 26%" in result.attrs["reasons"]
+    wider = np.log(result["gain_high"] / result["gain"]).values
+    assert wider[0] == pytest.approx(0, abs=1e-12)
+    assert wider[1] > room.Z80 * 0.15  # half of the deviation
+
+
+def test_rough_where_single_rows_dominate():
+    X, y = world(N, 0)
+    X[5], y[5] = (8.0, 8.0), 12.0
+    result = fixed(X, y)
+    assert result.attrs["H"] > 0.15
+    assert result.attrs["grade"] in ("rough", "refused")
+    assert "single rows dominate" in result.attrs["reasons"]
+    assert result["worst"].values[0] == 5
+
+
+def test_rough_where_tuning_matters(monkeypatch):
+    monkeypatch.setattr(trials, "refit_ratio", lambda *arguments: 1.4)
+    monkeypatch.setattr(room.learner, "most_likely", lambda law, rule: rule)
+    result = forecast(*world(N, 0), rule=RULE, examples=[N])
+    assert result.attrs["grade"] == "rough"
+    assert "by 40%" in result.attrs["reasons"]
+
+
+# Bad input ------------------------------------------------------------------------------------------------------------
+
+
+def test_constant_columns_are_named():
+    X, y = world(N, 0)
+    frame = pd.DataFrame({"one": np.full(N, 3.0), "u": X[:, 0], "v": X[:, 1]})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trials, "refit_ratio", lambda *arguments: 1.0)
+        patch.setattr(room.learner, "default_rule", lambda law: RULE)
+        patch.setattr(room.learner, "most_likely", lambda law, rule: rule)
+        result = forecast(frame, pd.Series(y), examples=[N])
+    assert "left out: one." in result.attrs["reasons"]
+    np.testing.assert_allclose(result["leave_one_out"], answer()["leave_one_out"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X, y: (X[:4], y[:4]), "at least 5 rows"),
+        (lambda X, y: (X, np.where(np.arange(len(y)) == 3, np.nan, y)), "`y` must be finite, but 1 "),
+        (lambda X, y: (np.where(np.arange(2) == 1, np.nan, X), y), "Column `1` of `X` must be finite"),
+        (lambda X, y: (X, np.array(["a"] * len(y))), "`y` must be numbers"),
+        (lambda X, y: (pd.DataFrame({"u": X[:, 0], "w": ["a"] * len(y)}), y), "Column `w` of `X` must be numbers"),
+        (lambda X, y: (np.ones_like(X), y), "all are constant"),
+        (lambda X, y: (X, np.ones_like(y)), "must vary"),
+        (lambda X, y: (X[:-1], y), r"shapes \[N, d\] and \[N\]"),
+        (lambda X, y: (X, np.column_stack([y, y])), r"shapes \[N, d\] and \[N\]"),
+    ],
+)
+def test_tables_that_cannot_be_worked_with(change, words):
+    with pytest.raises(InputError, match=words):
+        fixed(*change(*world(N, 0)), examples=[N])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"examples": [0, 10]}, "`examples` must increase from 1"),
+        ({"examples": [-5]}, "`examples` must increase from 1"),
+        ({"examples": [10, 10]}, "`examples` must increase"),
+        ({"rule": "rbf"}, "`rule` must be a GaussianProcess"),
+        ({"rule": None}, "`rule` must be given when `tune` is False"),
+        ({"check": -1}, "`check` must be at least 0"),
+        ({"accuracy": 0}, "`accuracy` must be positive"),
+        ({"names": ["a"]}, "`names` must name each of the 2 columns"),
+    ],
+)
+def test_arguments_that_cannot_be_worked_with(arguments, words):
+    with pytest.raises(InputError, match=words):
+        fixed(*world(N, 0), **arguments)
+
+
+# The other way round --------------------------------------------------------------------------------------------------
+
+
+def made(low, high, refused=None):
+    sizes = 100.0 * 2.0 ** np.arange(len(low))
+    refused = [""] * len(low) if refused is None else refused
+    return xr.Dataset(
+        {"error_low": ("examples", low), "error_high": ("examples", high), "refused": ("examples", refused)},
+        {"examples": sizes},
+    )
+
+
+def test_a_range_from_both_ends():
+    result = made([0.4, 0.2, 0.1, 0.05], [0.8, 0.4, 0.2, 0.1])
+    assert examples_for(result, 0.2) == pytest.approx((200, 400))
+    assert examples_for(result, np.sqrt(0.02)) == pytest.approx((100 * 2**1.5, 100 * 2**2.5))
+    assert examples_for(result, 0.07)[1] == np.inf
+    assert examples_for(result, 0.6)[0] == 100
+
+
+def test_ends_are_made_monotone():
+    bumpy = made([0.4, 0.2, 0.3, 0.1], [0.8, 0.4, 0.6, 0.2])
+    flat = made([0.4, 0.2, 0.2, 0.1], [0.8, 0.4, 0.4, 0.2])
+    for error in np.linspace(0.21, 0.75, 7):
+        assert examples_for(bumpy, error) == pytest.approx(examples_for(flat, error))
+    ranges = np.array([examples_for(bumpy, error) for error in np.linspace(0.2, 0.75, 30)])
+    assert np.all(np.diff(ranges, axis=0) <= 0)
+    assert np.all(ranges[:, 0] <= ranges[:, 1])
+
+
+def test_a_real_forecast_read_the_other_way():
+    result = answer().isel(examples=slice(0, 4))
+    error = float(result["error"].sel(examples=N))
+    low, high = examples_for(answer(), error)
+    assert low < N < high
+
+
+def test_what_cannot_be_read():
+    result = made([0.4, 0.2, 0.1], [0.8, 0.4, 0.2])
+    with pytest.raises(InputError, match=r"0\.01 is below the smallest there, 0\.1"):
+        examples_for(result, 0.01)
+    with pytest.raises(InputError, match="reached by so few"):
+        examples_for(result, 0.9)
+    with pytest.raises(InputError, match="positive"):
+        examples_for(result, -1)
+    with pytest.raises(InputError, match=r"it has 1: Too far\."):
+        examples_for(made([0.4, np.nan], [0.5, np.nan], ["", "Too far."]), 0.2)
+
+
+def test_a_curve_read_the_other_way():
+    curve = xr.Dataset({"oob_error": ("examples", [0.4, 0.2, 0.1, 0.11])}, {"examples": [10.0, 20.0, 40.0, 80.0]})
+    assert examples_for(curve, 0.2) == pytest.approx(20)
+    assert examples_for(curve, np.sqrt(0.02)) == pytest.approx(20 * np.sqrt(2))
+    with pytest.raises(InputError, match="below the smallest"):
+        examples_for(curve, 0.05)
+    with pytest.raises(InputError, match="reached by so few"):
+        examples_for(curve, 0.4)
+    with pytest.raises(InputError, match="two or more sizes"):
+        examples_for(curve.isel(examples=[0]), 0.3)

@@ -1,7 +1,7 @@
 """The command line: dispatch only, no science.
 
 Files: `entry` is the way in and out, `app` has the commands, `options` turns words into laws, rules and controls,
-`screen` prints results.
+`screen` prints results, `forecasting` reads the table of a forecast and says what came of it.
 """
 
 from quenched.cli.entry import main

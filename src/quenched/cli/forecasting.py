@@ -24,6 +24,8 @@ BETTER = 0.9
 """The share of today's error to aim at when no other aim is given."""
 ALIKE = 0.015
 """Relative difference up to which a theory without error bars counts as confirmed by the bootstrap."""
+WIDE = 96
+"""Columns of a terminal in which the interval of the RMSE fits, too."""
 ERRORS = ("Errors are mean squared errors as shares of the target's variance: 0 is perfect, 1 is no better than always "
           "answering the mean.")  # fmt: skip
 
@@ -129,11 +131,8 @@ def show(
     _print(console, *_estimates(result, table), style="dim")
     speaks = np.any(result["refused"].values.astype(str) == "")
     if speaks:
-        _print_grid(
-            console,
-            "Forecast: tuned and trained on so many different rows, on a row it has not seen",
-            _ahead(result, shown),
-        )
+        title = "Forecast: tuned and trained on so many different rows, on a row it has not seen"
+        _print_grid(console, title, _ahead(result, shown, wide=console.width >= WIDE))
         _print(console, *_refusals(result, shown), "", *_answers(result, wanted, answer))
     _print(console, "", *_grade(result))
     title = "The rows that hurt most (counted from 1): wrong values, or cases that the columns do not explain"
@@ -217,10 +216,10 @@ def _estimates(result: xr.Dataset, table: io.Table) -> list[str]:
     return [*lines, f"With all rows, by other estimates: {others}."] if others else lines
 
 
-def _ahead(result: xr.Dataset, shown: Sequence[int]) -> Table:
+def _ahead(result: xr.Dataset, shown: Sequence[int], *, wide: bool) -> Table:
     """The forecast at the sizes that were asked for, and at the rows at hand."""
-    names = ("examples", "error", "80% interval", "RMSE", "80% interval", "change from now", "80% interval")
-    grid = _grid(*names)
+    own = ("RMSE", "80% interval") if wide else ("RMSE",)
+    grid = _grid("examples", "error", "80% interval", *own, "change", "80% interval")
     rows = int(result.attrs["rows"])
     for m in sorted({*shown, rows}):
         one = result.sel(examples=m)
@@ -233,7 +232,7 @@ def _ahead(result: xr.Dataset, shown: Sequence[int]) -> Table:
         grid.add_row(
             _count(m) + (" (now)" if now else "") + (" *" if bool(one["extended"]) else ""),
             f"{x['error']:.4f}", f"{x['error_low']:.4f} to {x['error_high']:.4f}",
-            _own(x["rmse"]), f"{_own(x['rmse_low'])} to {_own(x['rmse_high'])}",
+            _own(x["rmse"]), *([f"{_own(x['rmse_low'])} to {_own(x['rmse_high'])}"] if wide else []),
             "" if now else f"{x['gain'] - 1:+.1%}",
             "" if now else f"{x['gain_low'] - 1:+.1%} to {x['gain_high'] - 1:+.1%}",
         )  # fmt: skip

@@ -71,7 +71,8 @@ def introspect(name: str) -> Science:
 def _exported(package: ModuleType, base: type | None) -> dict[str, type]:
     """The classes a package exports below `base` that can be made, in the order in which they are written."""
     every = [getattr(package, name) for name in package.__all__]
-    made = [c for c in every if base and isinstance(c, type) and issubclass(c, base) and not inspect.isabstract(c)]
+    kinds = [c for c in every if base and isinstance(c, type) and issubclass(c, base) and c is not base]
+    made = [c for c in kinds if not inspect.isabstract(c)]
     return {kebab(c.__name__): c for c in sorted(made, key=lambda c: (c.__module__, inspect.getsourcelines(c)[1]))}
 
 

@@ -87,11 +87,12 @@ def agreement(
 
     Examples:
         >>> import jax
+        >>> import numpy as np
         >>> import quenched
         >>> from quenched import prototypes
         >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
-        >>> curve = prototypes.curve(law, rule, alpha=[1, 5])
-        >>> points = prototypes.measure(law, rule, alpha=[1, 5], size=20, runs=10, key=jax.random.key(0))
+        >>> curve = prototypes.curve(law, rule, alpha=np.linspace(0, 50, 501))
+        >>> points = prototypes.measure(law, rule, alpha=[1, 5], size=20, runs=20, key=jax.random.key(0))
         >>> quenched.agreement(curve, points, allowance=1 / 20).passed
         True
     """

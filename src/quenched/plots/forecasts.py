@@ -61,7 +61,7 @@ def _check(data: xr.Dataset) -> list[Item]:
 
 def _ahead(data: xr.Dataset) -> list[Item]:
     """The forecast and its interval, where it speaks."""
-    spoken = data.sel(examples=data["refused"].values.astype(str) == "")
+    spoken = data.sel(examples=_spoken(data))
     if not spoken.sizes["examples"]:
         return []
     x, y = spoken["examples"].values, spoken["error"].values
@@ -85,4 +85,11 @@ def _note(data: xr.Dataset) -> str:
             why.setdefault(reason, []).append(f"{float(size):,.0f}")
     said = ["Out-of-bag: samples that repeat rows, tuned on all; forecast: different rows, tuned anew."]
     said += ["Bars are one standard error."] if bars else []
+    if not _spoken(data).any():
+        return " ".join([*said[1:], "No forecast:", *why])
     return " ".join(said + [f"Not forecast: {', '.join(sizes)} examples. {reason}" for reason, sizes in why.items()])
+
+
+def _spoken(data: xr.Dataset) -> np.ndarray:
+    """Where the forecast speaks."""
+    return data["refused"].values.astype(str) == ""

@@ -68,7 +68,7 @@ def _evidence_slope(primals, tangents):
 
 def _evidence_parts(K: Array, y: Array, s2: Array, w: Array) -> tuple[Array, Array, Array]:
     """The log evidence, `A^-1 y` and `W` with `A^-1 = W' W`; the last two vanish at rows that are left out."""
-    r = jnp.sqrt(w / s2)
+    r = w / jnp.sqrt(s2)  # w is 0 or 1 and its own root, without a root's derivative at 0
     L = jnp.linalg.cholesky(jnp.eye(len(y)) + r[:, None] * K * r, symmetrize_input=False)
     W = inverse_factor(L) * r
     z = W @ y
@@ -76,19 +76,20 @@ def _evidence_parts(K: Array, y: Array, s2: Array, w: Array) -> tuple[Array, Arr
     return value, z @ W, W
 
 
-def inverse_factor(L: Array) -> Array:
+def inverse_factor(L: Array, halvings: int = 3) -> Array:
     r"""The inverse of a lower triangular matrix, by halves; a pure JAX function.
 
     $$\begin{pmatrix} A & 0 \\ B & C \end{pmatrix}^{-1} =
     \begin{pmatrix} A^{-1} & 0 \\ -C^{-1} B A^{-1} & C^{-1} \end{pmatrix}$$
 
-    Products of matrices are much faster than `solve_triangular` with as many right-hand sides.
+    Products of matrices are much faster than `solve_triangular` with as many right-hand sides, but each halving takes
+    its time to compile.
     """
     N = L.shape[0]
-    if N <= SMALL:
+    if N <= SMALL or halvings == 0:
         return jax.scipy.linalg.solve_triangular(L, jnp.eye(N), lower=True)
     h = -(-N // 32) * 16  # a half, in steps of 16 as processors like it
-    A, C = inverse_factor(L[:h, :h]), inverse_factor(L[h:, h:])
+    A, C = inverse_factor(L[:h, :h], halvings - 1), inverse_factor(L[h:, h:], halvings - 1)
     return jnp.block([[A, jnp.zeros((h, N - h))], [-C @ (L[h:, :h] @ A), C]])
 
 
@@ -97,27 +98,31 @@ def _surprise(law: Empirical, rule: GaussianProcess, weights: Any) -> Array:
     return -log_evidence(law, rule, weights)
 
 
-def _scaled(rule: GaussianProcess, theta: Any) -> GaussianProcess:
-    r"""The rule with its float parameters multiplied by $e^\theta$; a kernel given as a matrix stays."""
+def _floats(rule: GaussianProcess) -> tuple[list[Any], Any, list[int]]:
+    """The leaves of the kernel, its structure, and which leaves are parameters: none of a kernel given as a matrix."""
     leaves, structure = jax.tree.flatten(rule.kernel)
+    return leaves, structure, [i for i, leaf in enumerate(leaves) if callable(rule.kernel) and _is_float(leaf)]
+
+
+def _scaled(rule: GaussianProcess, theta: Any) -> GaussianProcess:
+    r"""The rule with its parameters multiplied by $e^\theta$, noise last."""
+    leaves, structure, places = _floats(rule)
     first = 0
-    for i, leaf in enumerate(leaves):
-        if callable(rule.kernel) and _is_float(leaf):
-            size = np.size(leaf)
-            leaves[i] = leaf * jnp.exp(theta[first : first + size]).reshape(np.shape(leaf))
-            first += size
+    for i in places:
+        factor = jnp.exp(theta[first : first + np.size(leaves[i])])
+        first += len(factor)
+        leaves[i] = leaves[i] * factor.reshape(np.shape(leaves[i]))
     return GaussianProcess(structure.unflatten(leaves), rule.noise * jnp.exp(theta[first]))
 
 
-def _parameters(rule: GaussianProcess) -> tuple[np.ndarray, np.ndarray]:
-    """The float parameters in the order of `_scaled`, noise last, and which of them may be descended.
+def _free(rule: GaussianProcess) -> np.ndarray:
+    """Which parameters, in the order of `_scaled`, may be descended.
 
-    A parameter without a log stays as it is, and so do its companions in one array (a rotation of the inputs).
+    One without a log stays as it is, and so do its companions in one array (a rotation of the inputs).
     """
-    leaves = jax.tree.leaves(rule.kernel) if callable(rule.kernel) else []
-    values = [np.ravel(np.asarray(leaf, dtype=float)) for leaf in leaves if _is_float(leaf)] + [[float(rule.noise)]]
-    free = [np.full(len(value), np.all(np.isfinite(value)) and np.all(np.asarray(value) > 0)) for value in values]
-    return np.concatenate(values), np.concatenate(free)
+    leaves, _, places = _floats(rule)
+    values = [np.ravel(np.asarray(leaves[i], dtype=float)) for i in places]
+    return np.concatenate([*(np.full(len(v), bool(np.all(np.isfinite(v) & (v > 0)))) for v in values), [True]])
 
 
 def _is_float(leaf: Any) -> bool:
@@ -179,15 +184,15 @@ def descend(
     steps = checks.whole("steps", steps, least=0)
     if not bound > 1:
         raise InputError(f"Argument `bound` must be above 1, but {bound} was given.")
-    start, free = _parameters(rule)
-    low, high = np.full(len(start), -np.log(bound)), np.full(len(start), np.log(bound))
-    low[-1] = min(0.0, max(low[-1], np.log(LEAST_NOISE / start[-1])))
+    free = _free(rule)
+    low, high = np.full(len(free), -np.log(bound)), np.full(len(free), np.log(bound))
+    low[-1] = min(0.0, max(low[-1], np.log(LEAST_NOISE / float(rule.noise))))
     given = _as_arrays((law, rule, weights))
-    best_value, best = np.inf, np.zeros(len(start))
+    best_value, best = np.inf, np.zeros(len(free))
 
     def value_and_slope(x: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best_value, best
-        theta = np.zeros(len(start))
+        theta = np.zeros(len(free))
         theta[free] = x
         value, slope = (np.asarray(part) for part in _slope(theta, objective, *given))
         if not (np.isfinite(value) and np.all(np.isfinite(slope))):

@@ -205,7 +205,7 @@ def measure(
         >>> import jax
         >>> from quenched import prototypes
         >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
-        >>> points = prototypes.measure(law, rule, alpha=[1, 5], size=20, runs=10, key=jax.random.key(0))
+        >>> points = prototypes.measure(law, rule, alpha=[1, 5], size=20, runs=20, key=jax.random.key(0))
     """
     times = checks.increasing("alpha", alpha)
     K, M = shape(law, rule)
