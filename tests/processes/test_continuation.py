@@ -103,6 +103,9 @@ def test_low_rank_factor_gives_the_same():
     for name in c.LeftOut._fields:
         np.testing.assert_allclose(getattr(c.left_out(thin, 0.1), name), getattr(c.left_out(dense, 0.1), name),
                                    rtol=1e-7, atol=1e-10)  # fmt: skip
+    A = np.linalg.inv(F @ F.T + 0.1 * np.eye(150))  # all in one, by the plain inverse
+    np.testing.assert_allclose(c.left_out(thin, 0.1).residual, (A @ y) / np.diagonal(A), rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(c.left_out(thin, 0.1).square, np.diagonal(A @ A), rtol=1e-7)
     np.testing.assert_allclose(c.shape_error(thin, 0.1, sizes, groups), c.shape_error(dense, 0.1, sizes, groups),
                                rtol=1e-6, atol=1e-12)  # fmt: skip
 

@@ -246,7 +246,7 @@ def test_full_rank_is_exact(monkeypatch):
     exact, low = theory.curve(law, rule, examples=[30, 60]), theory.curve(law, rule, examples=[30, 60], rank=60)
     for name in ("posterior_variance", "error", "oob_error", "mean", "spread", "oob_coverage", "multiplicity_error"):
         np.testing.assert_allclose(low[name], exact[name], rtol=2e-6, atol=1e-9, err_msg=name)
-    np.testing.assert_allclose(low.check_oob_error, exact.check_oob_error, atol=1e-6)
+    np.testing.assert_allclose(low.self_check_error, exact.self_check_error, atol=1e-6)
     assert low.attrs["leave_one_out"] == pytest.approx(exact.attrs["leave_one_out"], rel=1e-6)
 
 

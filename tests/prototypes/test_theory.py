@@ -196,15 +196,14 @@ def test_gradient_of_three_prototypes(double):
 
 def test_a_sweep_equals_a_loop():
     rule = prototypes.LVQ1(0.2)
-    sweep = prototypes.curve(A, rule, alpha=TIMES, prior=[0.3, 0.8], rate=[0.1, 0.2])
-    assert sweep.error.dims == ("prior", "rate", "alpha")
-    one = prototypes.curve(prototypes.TwoClusters(prior=0.3), prototypes.LVQ1(0.1), alpha=TIMES)
+    one = prototypes.curve(prototypes.TwoClusters(prior=0.3), prototypes.LVQ1(0.1), alpha=TIMES).sel(alpha=5)
+    sweep = prototypes.curve(A, rule, alpha=5.0, prior=[0.3, 0.5, 0.8], rate=[0.1, 0.2, 0.4])
+    assert sweep.error.dims == ("prior", "rate")
     np.testing.assert_allclose(sweep.error.sel(prior=0.3, rate=0.1), one.error, atol=tolerances.FLOW)
-    variances = [[1.0, 1.0], [0.5, 2.0], [2.0, 0.5], [2.0, 2.0]]
-    rows = prototypes.curve(A, rule, alpha=TIMES, variances=variances)
-    assert rows.error.dims == ("variances", "alpha")
-    one = prototypes.curve(prototypes.TwoClusters(0.8, variances=(0.5, 2.0)), rule, alpha=TIMES)
-    np.testing.assert_allclose(rows.error[1], one.error, atol=tolerances.FLOW)
+    one = prototypes.curve(prototypes.TwoClusters(0.3, variances=(0.5, 2.0)), rule, alpha=TIMES).sel(alpha=5)
+    rows = prototypes.curve(A, rule, alpha=5.0, prior=[0.3, 0.5, 0.8], variances=[[1.0, 1.0], [0.5, 2.0], [2.0, 0.5]])
+    assert rows.error.dims == ("prior", "variances")
+    np.testing.assert_allclose(rows.error[0, 1], one.error, atol=tolerances.FLOW)
 
 
 def test_exchanging_the_classes_exchanges_the_prototypes():

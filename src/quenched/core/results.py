@@ -27,6 +27,8 @@ from quenched.core.types import InputError, Key, outcome_names
 
 FORMAT = 1
 """Number of the file format."""
+LONGEST = 1000
+"""Numbers of an array that are spelled out in a description; a longer one is known by its shape and digest."""
 
 
 class OutputError(OSError):
@@ -39,11 +41,17 @@ def version() -> str:
 
 
 def describe(declared: Any) -> str:
-    """A law, rule, start or schedule as JSON: its name and its fields, enough to declare it again."""
+    """A law, rule, start or schedule as JSON: its name and its fields, enough to declare it again.
+
+    A table of data is named by its shape and digest: who has it knows it again.
+    """
 
     def plain(value: Any) -> Any:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {"name": type(value).__name__, **{k: plain(v) for k, v in controls.fields(value).items()}}
+        if isinstance(value, (np.ndarray, jax.Array)) and value.size > LONGEST:
+            array = np.ascontiguousarray(value)
+            return {"shape": list(array.shape), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
         if isinstance(value, (np.ndarray, jax.Array)):
             return np.asarray(value).tolist()
         return list(value) if isinstance(value, tuple) else value

@@ -134,7 +134,7 @@ def _from_theory(found: dict[str, Any]) -> dict[str, Any]:
 
 def _checked(found: dict[str, Any] | None) -> dict[str, Any]:
     """The self-check; not a number where the theory was not asked."""
-    return {name: np.nan if found is None else found[name] for name in ("check_oob_error", "check_oob_variance")}
+    return {name: np.nan if found is None else found[name] for name in ("self_check_error", "self_check_variance")}
 
 
 class Draws:

@@ -191,7 +191,7 @@ class Solver:
             self._start = found.g  # otherwise the next size begins where this one did
         cut = jax.tree.map(lambda x: x[:N] if np.ndim(x) else x, found)
         row = {name: np.asarray(x) for name, x in _compiled_measures(cut, y[:N], s2)._asdict().items()}
-        row |= {"check_oob_error": np.asarray(check.oob_error), "check_oob_variance": np.asarray(check.oob_variance)}
+        row |= {"self_check_error": np.asarray(check.oob_error), "self_check_variance": np.asarray(check.oob_variance)}
         row["trusted"] = np.asarray(trust.is_trusted(check)) & (row["outcome"] == Outcome.converged)
         if self._factor is not None:
             bound = lowrank.variance_bound(self._factor, row["point_variance"], np.asarray(cut.u))
@@ -221,8 +221,8 @@ def curve(
         **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
 
     Returns:
-        The measures of `processes.measure` over `examples`, with `trusted` (the self-check passed), `check_oob_error`
-        and `check_oob_variance` (its deviations), `error_632`, `error_632plus`, `rmse` and `oob_rmse` in the target's
+        The measures of `processes.measure` over `examples`, with `trusted` (the self-check passed), `self_check_error`
+        and `self_check_variance` (its deviations), `error_632`, `error_632plus`, `rmse` and `oob_rmse` in the target's
         own units, `training_error`, `leave_one_out` and `outcome`.
     """
     sizes = checks.increasing("examples", examples)
