@@ -53,7 +53,7 @@ def test_failed_runs_are_kept_but_not_averaged():
 def test_save_and_load_give_the_same(points, tmp_path):
     path = quenched.save(points, tmp_path / "deep" / "points.nc")
     xr.testing.assert_identical(quenched.load(path), points.assign_attrs(format=results.FORMAT))
-    curve = prototypes.curve(prototypes.TwoClusters(), prototypes.LVQ21(0.5), alpha=np.geomspace(1.0, 1e4, 9))
+    curve = prototypes.curve(prototypes.TwoClusters(), prototypes.LVQ21(0.5), alpha=np.linspace(1.0, 1e4, 501))
     xr.testing.assert_identical(quenched.load(quenched.save(curve, tmp_path / "curve.nc")), curve)
 
 

@@ -113,23 +113,23 @@ def test_sweeps_and_bad_input():
 
 
 def test_tuning_for_the_predicted_error_lowers_the_measured_one():
-    law, _ = cases.diabetes(rows=200)
+    law, _ = cases.diabetes(rows=80)
     start = GaussianProcess(1.0 * kernels.ExpSquared(3.0), 0.1)
     aimed, likely = tune(law, start, PredictedError(), steps=15), tune(law, start, Evidence(), steps=30)
     before, after, other = (
-        float(measure(law, rule, examples=200, runs=8, key=jax.random.key(3), variance=False).oob_error)
+        float(measure(law, rule, examples=80, runs=16, key=jax.random.key(3), variance=False).oob_error)
         for rule in (start, aimed, likely)
     )
     assert after < 0.9 * before
     assert after < 1.02 * other
     with jax.enable_x64(True):
-        predicted = [float(theory.state(law, rule, 200.0).oob_error) for rule in (aimed, likely, start)]
+        predicted = [float(theory.state(law, rule, 80.0).oob_error) for rule in (aimed, likely, start)]
     assert predicted == sorted(predicted)
 
 
 def test_tuning_again_compiles_nothing():
-    law, _ = cases.diabetes(rows=30)
-    start = GaussianProcess(kernels.ExpSquared(3.0), 0.3)
+    law, _ = cases.diabetes(rows=80)
+    start = GaussianProcess(1.0 * kernels.ExpSquared(3.0), 0.3)
     tune(law, start, PredictedError(), steps=1)
     with jax.log_compiles(True), pytest.MonkeyPatch.context() as patch:
         seen = []

@@ -81,7 +81,7 @@ def counts(simulator, key, runs, longest=30):
     """The counts `[runs, sizes, draws, N]` of the first point of a measurement."""
     with jax.enable_x64(True), jax.threefry_partitionable(True):
         n, _ = declared(LAW, RULE)
-        world = World(n, simulation._poisson_table(SIZES, 12), SIZES)
+        world = World(n, simulation.poisson_table(SIZES, 12), SIZES)
         keys = [jax.random.fold_in(jax.random.fold_in(key, 0), run) for run in range(runs)]
         return np.stack([np.asarray(simulator.counts(k, world, longest)) for k in keys])
 
@@ -242,6 +242,14 @@ def test_ladder_fits_nearly_all_samples(rows, fixed):
         assert stats.binom.cdf(least - 1, rows, p).max() <= 1e-12
         assert 1 <= ladder[0][0] <= largest <= rows
         assert [lower for _, lower in ladder[1:]] == [P + 1 for P, _ in ladder[:-1]]
+
+
+def test_ladder_spares_work():
+    for rows in (506, 3000):
+        ladder = ladder_of(np.array([float(rows)]), rows, False)
+        assert len(ladder) == 2
+        assert 0.632 * rows < ladder[0][0] < 0.72 * rows  # 63.2% of the rows are in the bag
+        assert len(ladder_of(rows * np.geomspace(0.01, 10, 40), rows, False)) < 8
 
 
 def test_sizes_where_all_rows_or_none_come():

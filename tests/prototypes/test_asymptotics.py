@@ -107,7 +107,7 @@ def test_check_values_of_the_escape_rate():
 def test_vq_leaves_the_unspecialised_state_at_the_escape_rate():
     R, Q = theory.unspecialised_overlaps(A, 0.2)
     start = prototypes.Overlaps(R + 1e-7 * np.array([[1.0, -1.0], [-1.0, 1.0]]), Q)
-    path = prototypes.curve(A, prototypes.VQ(0.2), alpha=np.linspace(0, 80, 9), start=start).sel(alpha=[60, 80])
+    path = prototypes.curve(A, prototypes.VQ(0.2), alpha=np.linspace(0, 80, 501), start=start).sel(alpha=[60, 80])
     apart = path.R.isel(prototype=0, cluster=0) - path.R.isel(prototype=1, cluster=0)
     grown = float(np.log(apart[1] / apart[0])) / 20
     assert grown == pytest.approx(vq.escape_rate(0.8, 1.0, 0.2), rel=0.01)

@@ -12,8 +12,7 @@ from quenched import prototypes
 from quenched.core.proof import agreement
 from tests import tolerances
 from tests.prototypes import printed
-from tests.prototypes.cases import CHAIN, A, B
-from tests.prototypes.cases import TIMES as LATER
+from tests.prototypes.cases import ALPHA, CHAIN, A, B
 
 TIMES = np.array([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.5, 10.0])
 COEFFICIENTS = {"LVQ1": (0.0, 1.0), "LVQ+": (0.5, 0.5)}
@@ -64,7 +63,7 @@ def compare(points, found):
 @pytest.mark.parametrize(("rule", "law"), sorted(set(FELT.values())))
 def test_the_corrected_equation_is_the_theory_and_agrees_with_the_simulation(simulated, rule, law):
     R, Q = printed.integrate(LAWS[law], COEFFICIENTS[rule], 0.2, TIMES)
-    ours = prototypes.curve(LAWS[law], RULES[rule], alpha=TIMES)
+    ours = prototypes.curve(LAWS[law], RULES[rule], alpha=ALPHA).sel(alpha=TIMES)
     np.testing.assert_allclose(R, ours.R, atol=1e-6)
     np.testing.assert_allclose(Q, ours.Q, atol=1e-6)
     assert compare(simulated(rule, law), (R, Q)).passed
@@ -81,7 +80,7 @@ def test_p1_the_printed_error_is_not_the_counted_one(simulated):
     points = simulated("LVQ1", "A").sel(alpha=10)
     wrong = printed.printed_error(A, points.R.values, points.Q.values)
     counted, stderr = float(points.error), float(points.error_stderr)
-    right = prototypes.curve(A, RULES["LVQ1"], alpha=LATER)
+    right = prototypes.curve(A, RULES["LVQ1"], alpha=ALPHA)
     assert abs(float(right.error.sel(alpha=10)) - counted) < 4 * stderr + tolerances.FINITE_SIZE
     assert abs(wrong - counted) > 20 * stderr
     late = right.sel(alpha=50)

@@ -9,7 +9,7 @@ import quenched
 from quenched import prototypes
 from quenched.core.types import InputError
 from tests import tolerances
-from tests.prototypes.cases import BROKEN, CHAIN, SHORT_CHAIN, TIMES, A, B
+from tests.prototypes.cases import ALPHA, BROKEN, CHAIN, SHORT_CHAIN, TIMES, A, B
 
 KEY = jax.random.key(2006)
 
@@ -38,7 +38,7 @@ separation that is wrong by 2 % is rejected there already."""
 def test_theory_and_both_simulators_agree(name):
     law, rule, start = CASES[name]
     times = LATE if name == "LVQ1" else EARLY
-    curve = prototypes.curve(law, rule, alpha=TIMES, start=start)
+    curve = prototypes.curve(law, rule, alpha=ALPHA, start=start)
     direct = prototypes.measure(law, rule, alpha=times, size=200, runs=100, start=start, tests=100, key=KEY)
     chain = prototypes.measure(law, rule, alpha=TIMES, size=200, start=start, key=jax.random.key(7), **CHAIN)
     assert int(direct.failed) == 0
@@ -76,7 +76,7 @@ def test_the_spread_falls_as_one_over_root_n():
 
 def test_the_bias_falls_as_one_over_n():
     """At N = 20 the theory is off; the 1/N extrapolation from N = 20 and 40 has no bias left. No allowance."""
-    curve = prototypes.curve(A, prototypes.LVQ1(1.0), alpha=TIMES).sel(alpha=1.0)
+    curve = prototypes.curve(A, prototypes.LVQ1(1.0), alpha=ALPHA).sel(alpha=1.0)
     small, large = (
         prototypes.measure(
             A, prototypes.LVQ1(1.0), alpha=1.0, size=size, runs=16_000, key=jax.random.key(size), **SHORT_CHAIN
@@ -116,7 +116,7 @@ def test_a_users_rule_is_simulated_as_it_is_solved():
         def g(self, S, sigma):
             return jnp.where(S == sigma, 1.0, -0.5)
 
-    curve = prototypes.curve(A, Cautious(0.2), alpha=TIMES)
+    curve = prototypes.curve(A, Cautious(0.2), alpha=ALPHA)
     points = prototypes.measure(A, Cautious(0.2), alpha=TIMES, size=200, key=KEY, **CHAIN)
     assert quenched.agreement(curve, points, allowance=tolerances.FINITE_SIZE).passed
 

@@ -56,7 +56,7 @@ def describe(declared: Any) -> str:
             return np.asarray(value).tolist()
         return list(value) if isinstance(value, tuple) else value
 
-    return json.dumps(plain(declared))
+    return json.dumps(plain(declared), default=lambda value: getattr(value, "__name__", type(value).__name__))
 
 
 def assemble(

@@ -87,7 +87,8 @@ class Empirical(Law):
     def standard(self) -> Array:
         """The standardised targets `[N]`."""
         centre, scale = self.units()
-        return (jnp.asarray(self.targets) - centre) / scale
+        y: Any = self.targets
+        return (y - centre) / scale
 
     def units(self) -> tuple[Any, Any]:
         """What is subtracted from the targets, and what they are divided by."""
@@ -131,8 +132,8 @@ class GaussianProcess(Rule):
     r"""Gaussian-process regression: the prior has covariance $K$ and mean 0, targets have Gaussian noise.
 
     Attributes:
-        kernel: any tinygp kernel (or another function with `kernel(X1, X2)` giving a matrix and `kernel(X)` its
-            diagonal), or the matrix $K$ of the rows, `[N, N]`.
+        kernel: any tinygp kernel (or a function with `kernel(X1, X2)` giving a matrix and `kernel(X)` its diagonal),
+            or the matrix $K$ of the rows, `[N, N]`.
         noise: $\sigma^2$, a variance, in units of the target's.
 
     Examples:
@@ -173,11 +174,12 @@ def numbers(law: Law, rule: GaussianProcess, jitter: Real = 0.0) -> Numbers:
         rule: the student.
         jitter: added to the diagonal of the kernel matrix, see `jitter_of`.
     """
-    if callable(rule.kernel):
+    kernel: Any = rule.kernel
+    if callable(kernel):
         X = jnp.asarray(law.inputs)  # pyright: ignore[reportAttributeAccessIssue]
-        K = rule.kernel(X, X)
+        K: Any = kernel(X, X)
     else:
-        K = jnp.asarray(rule.kernel)
+        K = jnp.asarray(kernel)
     y = law.standard()
     if K.shape != (y.shape[0],) * 2:
         raise InputError(f"Argument `kernel` must give a matrix of {y.shape[0]} x {y.shape[0]} rows, "
@@ -193,7 +195,7 @@ def declared(law: Law, rule: GaussianProcess) -> tuple[Numbers, float]:
     Raises:
         InputError: if the kernel matrix has values that are not finite or is not positive definite, even with jitter.
     """
-    n = jax.jit(numbers)(law, rule)
+    n: Numbers = eqx.filter_jit(numbers)(law, rule)
     K = np.asarray(n.K)
     if not np.all(np.isfinite(K)) or np.any(np.diagonal(K) <= 0):
         raise InputError("The kernel must give finite numbers and positive variances at these rows, but it does not.")

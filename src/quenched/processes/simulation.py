@@ -240,9 +240,10 @@ def _summary(n: Numbers, s: Array, drawn: Drawn) -> dict[str, Array]:
     }
 
 
-def _one_run(
+def one_run(
     key: Key, world: World, *, simulator: Simulator, longest: int, ladder: tuple[Rung, ...], variance: bool
 ) -> dict[str, Array]:
+    """One block of data sets at every size of `world`; a pure function for `ensemble`."""
     # Side by side (vmap) every data set would go through every size of matrix: one after the other is cheaper.
     @jax.custom_batching.sequential_vmap
     def run(key: Key, world: World) -> dict[str, Array]:
@@ -286,7 +287,7 @@ def _by_multiplicity(values: dict[str, np.ndarray], good: np.ndarray) -> np.ndar
         return np.where(good, ratio + (total - ratio * came) / mean, np.nan)
 
 
-def _finished(done: Ensemble, worlds: list[World], draws: int) -> Ensemble:
+def finished(done: Ensemble, worlds: list[World], draws: int) -> Ensemble:
     """The runs with what only all of them together can say, in the order of `MEASURES`."""
     values, good = dict(done.values), ~done.failed
     y = np.stack([np.asarray(world.n.y) for world in worlds])[:, None, None]
@@ -307,7 +308,7 @@ def _sizes(examples: Any, fixed: bool) -> np.ndarray:
     return sizes
 
 
-def _poisson_table(examples: np.ndarray, rows: int) -> np.ndarray:
+def poisson_table(examples: np.ndarray, rows: int) -> np.ndarray:
     """Distribution functions of the counts `[sizes, k]`, up to where nothing is left."""
     from scipy import stats
 
@@ -373,15 +374,15 @@ def measure(
     plan = controls.expand(law, rule, sweep)
     pairs = [declared(*pair) for pair in zip(plan.laws, plan.rules, strict=True)]
     rows, longest = plan.laws[0].rows, int(sizes[-1]) if fixed else 0
-    worlds = [World(jax.tree.map(np.asarray, n), _poisson_table(sizes, rows), sizes) for n, _ in pairs]
+    worlds = [World(jax.tree.map(np.asarray, n), poisson_table(sizes, rows), sizes) for n, _ in pairs]
     ladder = ladder_of(sizes, rows, fixed)
     if batch is None:
         fitting = int(PIECE / (simulator.draws * len(sizes) * ladder[-1][0] ** 3))
         batch = min(runs, max(1, fitting)) if fitting < WIDEST else None
-    run = functools.partial(_one_run, simulator=simulator, longest=longest, ladder=ladder, variance=bool(variance))
+    run = functools.partial(one_run, simulator=simulator, longest=longest, ladder=ladder, variance=bool(variance))
     done = ensemble(run, key, worlds, runs=runs, batch=batch, executor=executor, folder=folder, label="data sets")
     result = results.assemble_runs(
-        _finished(done, worlds, simulator.draws), plan, {"examples": sizes}, MEASURES | {"oob_error_counted": ()},
+        finished(done, worlds, simulator.draws), plan, {"examples": sizes}, MEASURES | {"oob_error_counted": ()},
         coordinates(law), science="processes", source="simulation", simulator=type(simulator).__name__,
         draws=simulator.draws, fixed=int(fixed), seed=results.seed(key), jitter=max(jitter for _, jitter in pairs),
     )  # fmt: skip

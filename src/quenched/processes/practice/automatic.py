@@ -153,9 +153,9 @@ class Draws:
     @functools.cached_property
     def _program(self) -> tuple[Any, list[simulation.World]]:
         n = jax.tree.map(np.asarray, declared(self._law, self._rule)[0])
-        table = simulation._poisson_table(self._sizes, self.rows)
+        table = simulation.poisson_table(self._sizes, self.rows)
         ladder = simulation.ladder_of(self._sizes, self.rows, fixed=False)
-        run = functools.partial(simulation._one_run, simulator=BLOCK, longest=0, ladder=ladder, variance=True)
+        run = functools.partial(simulation.one_run, simulator=BLOCK, longest=0, ladder=ladder, variance=True)
         worlds = [simulation.World(n, row[None], m[None]) for row, m in zip(table, self._sizes, strict=True)]
         return run, worlds
 
@@ -169,7 +169,7 @@ class Draws:
                 **self._where,
             )  # fmt: skip
             self._made[i] = _joined(self._made[i], more) if made else more
-        return simulation._finished(self._made[i], [worlds[i]], BLOCK.draws)
+        return simulation.finished(self._made[i], [worlds[i]], BLOCK.draws)
 
     def needed(self, i: int, accuracy: float) -> int:
         """How many blocks the asked accuracy will take, as a few of them say."""

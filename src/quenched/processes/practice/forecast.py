@@ -57,8 +57,8 @@ COPIES = 0.01
 """Share of rows that may be copies of others."""
 ORDERED = 4.0
 """Correlation of residuals of neighbouring rows, in its standard errors, beyond which rows are not independent."""
-LARGEST_TUNED = 1500
-"""Rows, at most, on which hyperparameters are tuned."""
+LARGEST_TUNED = 1000
+"""Rows, at most, on which hyperparameters are tuned (for a minute or two)."""
 GROUPS = 10
 """Groups of rows that the jackknife leaves out in turn."""
 WORST = 10
@@ -176,9 +176,10 @@ def _tuned(
         centre, scale = law.units()
         few = Empirical(np.asarray(law.inputs)[rows], np.asarray(law.targets)[rows], centre, scale)
         remarks = (f"Hyperparameters were tuned on {LARGEST_TUNED} random rows of {law.rows}.",)
-    best = learner.most_likely(few, start)
-    advance(1)
-    ratio = 1.0 if law.rows < FEWEST_FORECAST else trials.refit_ratio(few, start, best, draw, advance)
+    with _threads(few.rows):
+        best = learner.most_likely(few, start)
+        advance(1)
+        ratio = 1.0 if law.rows < FEWEST_FORECAST else trials.refit_ratio(few, start, best, draw, advance)
     return _Tuned(best, ratio, few.rows, remarks)
 
 
@@ -226,21 +227,34 @@ def _judge(
     se0 = continuation.level_error(modes, s2, left)
     groups = draw.permutation(N) % min(GROUPS, N)
     se_r = continuation.shape_error(modes, s2, sizes, groups, advance)
-    doubled = np.abs(np.log2(sizes / N))
     gap = continuation.shape_gap(modes, s2, at)[:-1]
     shape = np.log(at.gcv[:-1] / at.gcv[-1]) + np.where(sizes < N, gap, 0.0)  # below N row by row is more exact
-    reach = np.minimum(doubled, 1.0)  # at N itself leave-one-out is exact, and the shape certain
-    doubt = max(abs(b) if np.isfinite(b) else 0.0, H if H > ROUGH_GAP else 0.0)
-    tau = np.max([0.02 * doubled, np.abs(gap) / 2, reach * doubt / 2], axis=0)
+    tau = _model_error(np.abs(np.log2(sizes / N)), np.abs(gap), b, H)
     log_f = share * np.log(max(ratio, 1.0))
     tuning, unsure = log_f * (1 + N / sizes) / 2, log_f * np.maximum(N / sizes, (1 + N / sizes) / 2)
+    present, error = left.error * np.exp(log_f), left.error * np.exp(shape + tuning)
+    # A few rows tell their mean at least; tuning on very few may seem to cost more than anything could.
+    error = np.where(sizes < N, np.minimum(error, np.maximum(present, 1 + 1 / sizes)), error)
     return _Found(
-        N, left.error, left.residual, float(np.mean(left.training**2)),
-        left.error * np.exp(shape + tuning), np.exp(shape + tuning - log_f),
+        N, left.error, left.residual, float(np.mean(left.training**2)), error, error / present,
         np.sqrt(se0**2 + se_r**2 + tau**2 + (unsure / 2) ** 2),
         np.sqrt(se_r**2 + tau**2 + ((unsure - log_f) / 2) ** 2),
         at.extended[:-1], H, b, ratio, float(at.state.df1[-1]),
     )  # fmt: skip
+
+
+def _model_error(doublings: np.ndarray, gap: np.ndarray, b: float, H: float) -> np.ndarray:
+    """The error of the shape that its own spread does not show, in the log.
+
+    Args:
+        doublings: how often $N$ has to be doubled, or halved, for each size.
+        gap: between the two kinds of cross-validation, at each size.
+        b: log deviation of the backtest, which is over one doubling.
+        H: log ratio of the two kinds of cross-validation at $N$.
+    """
+    doubt = max(abs(b) if np.isfinite(b) else 0.0, H if H > ROUGH_GAP else 0.0)
+    near = np.minimum(doublings, 1.0)  # at N itself leave-one-out is exact, and the shape is certain
+    return np.max([0.02 * doublings, gap / 2, near * doubt / 2], axis=0)
 
 
 # What may be said -----------------------------------------------------------------------------------------------------
@@ -325,7 +339,7 @@ def _speak(
     result["leave_one_out"] = ("point", scale * found.residual)
     rough = any(remark.startswith("Rough") for remark in remarks)
     grade = "refused" if np.all(refused != "") else "rough" if rough else "A"
-    reasons = [*([refusal] if refusal else []), *remarks]
+    reasons = [refusal, *(remark for remark in remarks if not remark.startswith("Rough"))] if refusal else remarks
     return result.assign_attrs(
         grade=grade, reasons="\n".join(reasons), rows=N, target_scale=scale, target_centre=centre,
         noise=float(rule.noise), kernel=_words(rule), leave_one_out=found.loo, training_error=found.training,

@@ -22,7 +22,7 @@ STEPS = 40
 """Steps of each tuning anew, after which the evidence is within 0.1 of its maximum on the sets that were looked at."""
 HALVINGS = 3
 """Random halvings of the rows; each gives two forecasts."""
-LARGEST_DENSE = 3000
+LARGEST_DENSE = 2000
 """Rows beyond which the kernel is taken to be of low rank."""
 RANK = 1024
 """Columns of its factor."""
