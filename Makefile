@@ -16,7 +16,7 @@ test: .venv/installed-test
 	$(BIN)/pytest
 
 bench: .venv/installed-test
-	$(BIN)/python -m benchmarks
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks
 
 docs: .venv/installed-test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -5,9 +5,10 @@ Processor seconds of all threads, after compilation, with the accuracy reached. 
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -70,9 +71,8 @@ def boston() -> list[tuple]:
     ]  # fmt: skip
 
 
-def automatic() -> list[tuple]:
+def automatic() -> Iterator[tuple]:
     """The automatic choice against theory alone and draws alone, at an accuracy of 1%."""
-    out = []
     diabetes = io.bundled("diabetes")
     X = (diabetes.inputs - diabetes.inputs.mean(axis=0)) / diabetes.inputs.std(axis=0)
     plain = processes.Empirical(X, diabetes.targets)
@@ -91,10 +91,11 @@ def automatic() -> list[tuple]:
         draws, _ = cpu(lambda: drawn(law, rule, sizes, 0.01))
         cheaper = theory if bool(alone.trusted.all()) and theory < draws else draws
         words = ", ".join(str(s) for s in found.source.values)
-        out.append((f"{name}: automatic choice over the cheaper of draws and (if trusted) theory, 5 sizes, 1%",
-                    f"{chosen:.2f} s / {cheaper:.2f} s", f"{chosen / cheaper:.2f}", "at most 1.5",
-                    f"draws alone {draws:.2f} s, theory alone {theory:.2f} s ({int(alone.trusted.sum())} of 5 trusted); took {words}"))  # fmt: skip
-    return out
+        yield (
+            f"{name}: automatic choice over the cheaper of draws and (if trusted) theory, 5 sizes, 1%",
+            f"{chosen:.2f} s / {cheaper:.2f} s", f"{chosen / cheaper:.2f}", "at most 1.5",
+            f"draws alone {draws:.2f} s, theory alone {theory:.2f} s ({int(alone.trusted.sum())} of 5 trusted); took {words}",
+        )  # fmt: skip
 
 
 def drawn(law: Any, rule: Any, sizes: np.ndarray, accuracy: float) -> None:
@@ -182,11 +183,12 @@ def tuning() -> list[tuple]:
     return out
 
 
-def rows() -> list[tuple]:
+def rows() -> Iterator[tuple]:
     """Every ratio: work, times, value, promise, accuracy."""
-    return [*peer(), *boston(), *automatic(), *low_rank()]
+    for measured in (peer, boston, automatic, low_rank):
+        yield from measured()
 
 
 if __name__ == "__main__":
-    for row in [*rows(), *tuning()]:
+    for row in itertools.chain(rows(), tuning()):
         print(row, flush=True)

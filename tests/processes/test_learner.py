@@ -13,8 +13,9 @@ from sklearn.gaussian_process import kernels as peers
 from tinygp import kernels, transforms
 from tinygp.kernels.distance import L2Distance
 
+from quenched.core.linear import inverse_factor
 from quenched.core.types import InputError
-from quenched.processes.learner import default_rule, descend, fit, inverse_factor, log_evidence, most_likely
+from quenched.processes.learner import default_rule, descend, fit, log_evidence, most_likely
 from quenched.processes.model import Empirical, GaussianProcess
 
 PEER = 1e-8

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
+from quenched.core.linear import inverse_factor
 from quenched.core.types import Array, InputError, Key, double, require_double
 from quenched.processes.model import Empirical, GaussianProcess, declared, numbers
 
@@ -26,8 +27,6 @@ LEAST_NOISE = 1e-6
 """Noise variance below which `descend` does not go: the kernel matrix alone need not be invertible."""
 WALL = 1e100
 """What `descend` takes an objective for that is not finite: no line search ends there."""
-SMALL = 128
-"""Triangular matrices up to this size are inverted by substitution."""
 BLOCK = 1024
 """Rows predicted at a time, so that memory does not grow with their number."""
 
@@ -74,23 +73,6 @@ def _evidence_parts(K: Array, y: Array, s2: Array, w: Array) -> tuple[Array, Arr
     z = W @ y
     value = -0.5 * z @ z - jnp.sum(jnp.log(jnp.diagonal(L))) - 0.5 * jnp.sum(w) * jnp.log(2 * jnp.pi * s2)
     return value, z @ W, W
-
-
-def inverse_factor(L: Array, halvings: int = 3) -> Array:
-    r"""The inverse of a lower triangular matrix, by halves; a pure JAX function.
-
-    $$\begin{pmatrix} A & 0 \\ B & C \end{pmatrix}^{-1} =
-    \begin{pmatrix} A^{-1} & 0 \\ -C^{-1} B A^{-1} & C^{-1} \end{pmatrix}$$
-
-    Products of matrices are much faster than `solve_triangular` with as many right-hand sides, but each halving takes
-    its time to compile.
-    """
-    N = L.shape[0]
-    if N <= SMALL or halvings == 0:
-        return jax.scipy.linalg.solve_triangular(L, jnp.eye(N), lower=True)
-    h = -(-N // 32) * 16  # a half, in steps of 16 as processors like it
-    A, C = inverse_factor(L[:h, :h], halvings - 1), inverse_factor(L[h:, h:], halvings - 1)
-    return jnp.block([[A, jnp.zeros((h, N - h))], [-C @ (L[h:, :h] @ A), C]])
 
 
 def _surprise(law: Empirical, rule: GaussianProcess, weights: Any) -> Array:

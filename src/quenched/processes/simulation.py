@@ -28,8 +28,8 @@ import xarray as xr
 
 from quenched.core import checks, controls, results
 from quenched.core.ensemble import Ensemble, ensemble
+from quenched.core.linear import inverse_factor
 from quenched.core.types import Array, InputError, Key, double
-from quenched.processes.learner import inverse_factor
 from quenched.processes.model import (
     LEVEL,
     MEASURES,
@@ -244,6 +244,7 @@ def one_run(
     key: Key, world: World, *, simulator: Simulator, longest: int, ladder: tuple[Rung, ...], variance: bool
 ) -> dict[str, Array]:
     """One block of data sets at every size of `world`; a pure function for `ensemble`."""
+
     # Side by side (vmap) every data set would go through every size of matrix: one after the other is cheaper.
     @jax.custom_batching.sequential_vmap
     def run(key: Key, world: World) -> dict[str, Array]:

@@ -21,7 +21,11 @@ import jax
 import jax.numpy as jnp
 import lineax as lx
 
+from quenched.core import linear
 from quenched.core.types import Array
+
+SMALLEST = 1e-4
+"""Precision times prior variance below which dividing by the precision would lose digits."""
 
 
 class Response(eqx.Module):
@@ -118,12 +122,22 @@ class Exact(Algebra):
         return jnp.diagonal(self.K)
 
     def response(self, u: Array) -> Dense:
-        r"""$G = K - W^T W$ with $W = L^{-1} \sqrt u K$, $L L^T = 1 + \sqrt u K \sqrt u$."""
-        r = jnp.sqrt(u)
-        rK = r[:, None] * self.K
-        L = jnp.linalg.cholesky(jnp.eye(u.shape[0]) + rK * r)
-        W = jax.scipy.linalg.solve_triangular(L, rK, lower=True)
-        return Dense(self.K - W.T @ W)
+        r"""With $B = 1 + \sqrt u K \sqrt u$: $G = (1 - B^{-1})/\sqrt{u u^T}$ or, for $u$ near 0, $K - W^T W$.
+
+        The first way costs half as much but divides by $u$; in the second $W = L^{-1} \sqrt u K$, $L L^T = B$.
+        """
+        r, one = jnp.sqrt(u), jnp.eye(u.shape[0])
+        L = jnp.linalg.cholesky(one + r[:, None] * self.K * r, symmetrize_input=False)
+
+        def fast(L: Array) -> Array:
+            safe = jnp.where(r > 0, r, 1.0)
+            return (one - linear.gram_of_lower(linear.inverse_factor(L))) / safe[:, None] / safe
+
+        def careful(L: Array) -> Array:
+            W = jax.scipy.linalg.solve_triangular(L, r[:, None] * self.K, lower=True)
+            return self.K - W.T @ W
+
+        return Dense(jax.lax.cond(jnp.min(u * jnp.diagonal(self.K)) > SMALLEST, fast, careful, L))
 
 
 class Thin(Response):

@@ -15,7 +15,7 @@ neighbours matter one by one and the closure is not to be trusted.
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,8 @@ from quenched.processes.theory.solution import Solution
 
 NEIGHBOURS = 8
 DRAWS = 32
+BATCH = 64
+"""Rows that are checked at a time."""
 CHECKED_ROWS = 2048
 """Rows that are checked; of a larger table, so many evenly spaced ones."""
 OOB_TOLERANCE = 0.01
@@ -74,40 +76,66 @@ def _compare(
     cdf = jnp.cumsum(poisson(mu, terms)[1])
     weighed = response.weigh(found.kappa)
 
-    def one(arguments: tuple[Array, Array]) -> tuple[Array, Array]:
+    def some(arguments: tuple[Array, Array]) -> tuple[Array, Array]:
         i, uniform = arguments
         counts = jnp.searchsorted(cdf, uniform).astype(float)
-        return _cluster(i, counts, found, response, weighed, y, s2)
+        return _clusters(i, counts, found, response, weighed, y, s2)
 
-    oob_error, oob_variance = jax.lax.map(one, (chosen, uniforms), batch_size=128)
+    batches = -(-chosen.shape[0] // BATCH)
+    surplus = batches * BATCH - chosen.shape[0]  # the first rows again, to fill up the last batch
+    again = jnp.arange(chosen.shape[0] + surplus) % chosen.shape[0]
+    split = (chosen[again].reshape(batches, BATCH), uniforms[again].reshape(batches, BATCH, *uniforms.shape[1:]))
+    errors, variances = (x.ravel()[: chosen.shape[0]] for x in jax.lax.map(some, split))
     return Check(
-        jnp.mean(oob_error) / jnp.mean(found.oob_error[chosen]) - 1,
-        jnp.mean(oob_variance) / jnp.mean(found.oob_variance[chosen]) - 1,
+        jnp.mean(errors) / jnp.mean(found.oob_error[chosen]) - 1,
+        jnp.mean(variances) / jnp.mean(found.oob_variance[chosen]) - 1,
     )
 
 
-def _cluster(
-    i: Array, counts: Array, found: Solution, response: Response, weighed: Array, y: Array, s2: Array
+def _clusters(
+    rows: Array, counts: Array, found: Solution, response: Response, weighed: Any, y: Array, s2: Array
 ) -> tuple[Array, Array]:
-    """Error and variance at row `i` out of bag, averaged over draws of its neighbours' counts `[draws, k + 1]`."""
-    row = response.row(i)
-    closeness = jnp.square(row) / jnp.where(found.g > 0, found.g, jnp.inf)
-    C = jax.lax.top_k(closeness.at[i].set(jnp.inf), counts.shape[1])[1]  # i itself comes first
-    G, V = response.block(C, weighed)
-    outer = V - (G * found.kappa[C]) @ G
-    b = found.mean[C] - y[C]
-    d = counts.at[:, 0].set(0.0) / s2 - found.u[C]
+    """Error and variance out of bag at some rows, averaged over draws of the counts around them.
 
-    def respond(d: Array) -> tuple[Array, Array]:
-        def see(j: Array, Gamma: Array) -> Array:  # one row after the other: no matrix to factorise
-            return Gamma - jnp.outer(Gamma[:, j], Gamma[j]) * (d[j] / (1 + d[j] * Gamma[j, j]))
+    Args:
+        rows: `[n]`.
+        counts: `[n, draws, k + 1]`.
+        found: the solution.
+        response: its response.
+        weighed: what the response needs to know of the weights.
+        y: standardised targets.
+        s2: noise variance.
+    """
 
-        Gamma = jax.lax.fori_loop(0, d.shape[0], see, G)
-        a = -d * Gamma[:, 0] + jnp.eye(d.shape[0])[0]
-        return jnp.square(a @ b) + a @ outer @ a, Gamma[0, 0]
+    def gather(i: Array) -> tuple[Array, ...]:
+        closeness = jnp.square(response.row(i)) / jnp.where(found.g > 0, found.g, jnp.inf)
+        C = _largest(closeness.at[i].set(jnp.inf), counts.shape[2])  # i itself comes first
+        G, V = response.block(C, weighed)
+        return G, V - (G * found.kappa[C]) @ G, found.mean[C] - y[C], found.u[C]
 
-    errors, variances = jax.vmap(respond)(d)
-    return jnp.mean(errors), jnp.mean(variances)
+    G, outer, b, u = jax.vmap(gather)(rows)
+    d = jnp.moveaxis(counts.at[:, :, 0].set(0.0) / s2 - u[:, None], 2, 0)  # [k + 1, n, draws]: many at a time come last
+    start = jnp.broadcast_to(jnp.moveaxis(G, 0, 2)[..., None], (*G.shape[1:], *d.shape[1:]))
+
+    def see(j: Array, Gamma: Array) -> Array:  # one row of the clusters after the other: no matrix to factorise
+        row = Gamma[j]
+        return Gamma - row[:, None] * (row * (d[j] / (1 + d[j] * row[j])))
+
+    Gamma = jax.lax.fori_loop(0, d.shape[0], see, start)
+    a = (-d * Gamma[0]).at[0].add(1.0)
+    bias = jnp.einsum("knd,nk->nd", a, b)
+    errors = jnp.square(bias) + jnp.einsum("knd,nkl,lnd->nd", a, outer, a)
+    return jnp.mean(errors, axis=1), jnp.mean(Gamma[0, 0], axis=1)
+
+
+def _largest(x: Array, count: int) -> Array:
+    """The places of the largest, one after the other: much faster than sorting for so few."""
+
+    def take(x: Array, _: None) -> tuple[Array, Array]:
+        i = jnp.argmax(x)
+        return x.at[i].set(-jnp.inf), i
+
+    return jax.lax.scan(take, x, None, length=count)[1]
 
 
 @functools.cache
