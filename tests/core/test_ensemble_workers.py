@@ -82,7 +82,7 @@ def pieces(folder) -> list:
 @pytest.fixture(scope="module")
 def client():
     distributed = pytest.importorskip("distributed")
-    options = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(**options, env={"PAUSE": "0.05", "LONG": "0.05"}) as cluster,
         distributed.Client(cluster) as client,

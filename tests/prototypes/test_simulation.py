@@ -31,7 +31,7 @@ CASES = {
 EARLY = [1.0, 2.0, 5.0, 10.0, 15.0, 20.0]
 LATE = [2.0, 5.0, 10.0, 20.0, 30.0, 50.0]
 """One case is followed by vectors as far as by the chain. The others stop early, at two fifths of the cost: a rate or a
-separation that is wrong by 2 % is rejected there already."""
+separation that is wrong by 2.5 % is rejected there already."""
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -26,6 +26,8 @@ from quenched.core.types import Array
 
 SMALLEST = 1e-4
 """Precision times prior variance below which dividing by the precision would lose digits."""
+ROUGH = 1e-4
+"""A linear system that is solved no better than this is solved in single precision."""
 
 
 class Response(eqx.Module):
@@ -163,9 +165,10 @@ class Thin(Response):
     def solve(self, w: Array, b: Array, start: Array, accuracy: float) -> Array:
         r"""By conjugate gradients on the symmetric form: $x = b + (G \circ G) \sqrt w z$, $(1 - S) z = \sqrt w b$."""
         root = jnp.sqrt(w)
+        rough = Thin(self.H.astype(jnp.float32), self.d) if accuracy > ROUGH else self  # half the work
 
         def symmetric(z: Array) -> Array:
-            return z - root * self.square(root * z)
+            return z - root * rough.square(root * z)
 
         operator = lx.FunctionLinearOperator(
             symmetric, jax.ShapeDtypeStruct(b.shape, b.dtype), lx.positive_semidefinite_tag
@@ -193,7 +196,7 @@ class Thin(Response):
         return low + jnp.diag(d), H @ inner @ H.T + cross + cross.T + jnp.diag(jnp.square(d) * kappa[C])
 
     def _gram(self, v: Array) -> Array:
-        return _sum_chunks(lambda H, v: H.T @ (v[:, None] * H), self.H, v)
+        return _sum_chunks(lambda H, v: H.T @ (v.astype(H.dtype)[:, None] * H), self.H, v)
 
     def _norms(self) -> Array:
         return _over_chunks(lambda H: jnp.sum(jnp.square(H), axis=1), self.H)
