@@ -1,6 +1,5 @@
 """Figures and claims of Malzahn and Opper."""
 
-import numpy as np
 import pytest
 
 from quenched import plots
@@ -43,11 +42,3 @@ def test_without_the_packages_one_sentence_says_how_to_get_them(monkeypatch):
     for name in ("boston", "abalone"):
         with pytest.raises(InputError, match=r"quenched\[papers\]"):
             getattr(malzahn2002.io, name)()
-
-
-def test_subsets_of_abalone(monkeypatch):
-    """The theory on a subset repeats rows that the whole set would not: its variance is too low at large m."""
-    curve = malzahn2002.processes.theory.curve(
-        malzahn2002.abalone_law(np.arange(0, 4177, 9)), malzahn2002.abalone_rule(), examples=[400.0, 4000.0]
-    )
-    assert float(curve.posterior_variance[1]) < 0.25 * float(curve.posterior_variance[0])

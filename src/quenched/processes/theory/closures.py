@@ -89,7 +89,7 @@ def terms_for(mu: Real) -> int:
     if is_traced(mu):
         return ANY_RATIO
     most = float(np.max(mu))
-    return max(64, 2 ** math.ceil(math.log2(most + 12 * math.sqrt(most) + 25)))
+    return max(128, 2 ** math.ceil(math.log2(most + 12 * math.sqrt(most) + 25)))
 
 
 def poisson(mu: Array, terms: int) -> tuple[Array, Array]:
