@@ -298,6 +298,23 @@ def test_the_bound_on_what_is_neglected_holds(double):
         assert 0 < np.mean(np.abs(low - exact)) <= lowrank.variance_bound(factor, low, u)
 
 
+def test_half_of_what_is_neglected_is_kept(double, monkeypatch):
+    """Without it variances are too small, with all of it too large; with half they are closer than either."""
+    law, rule = cases.diabetes(rows=200)
+    n, _ = declared(law, rule)
+    u = jnp.full(200, 5.0)
+    exact = np.mean(Exact(n.K).response(u).diagonal())
+
+    def off(kept):
+        monkeypatch.setattr(lowrank, "KEPT", kept)
+        return float(np.mean(lowrank.factorise(law, rule, 30).algebra.response(u).diagonal()) / exact - 1)
+
+    half = off(lowrank.KEPT)
+    assert off(0.0) < -0.2
+    assert off(1.0) > 0.2
+    assert abs(half) < 0.01
+
+
 # ---- the self-check
 
 

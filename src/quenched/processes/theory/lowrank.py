@@ -2,11 +2,13 @@ r"""Low-rank factors of the prior covariance, $K \approx F F^T + \mathrm{diag}\,
 
 Pivots are chosen greedily, each the row that is worst described by those before it (pivoted Cholesky), among at most
 `CANDIDATES` rows; one pass over the table in chunks of rows then gives $F = K_{\cdot p} L^{-T}$, $L L^T = K_{pp}$
-(Nyström). The rest $K - F F^T$ is positive semi-definite; its diagonal $E$ is known exactly and kept, as if it were
-independent from row to row, and only its off-diagonal part is neglected. Since the response is operator-concave in $K$,
-at given precisions $u$ that changes a posterior variance by at most
+(Nyström). The rest $K - F F^T$ is positive semi-definite and its diagonal is known exactly. Left out, it makes the
+posterior variances too small; kept as if it were independent from row to row, about as much too large, since rows close
+by know something of it: so half of it is kept, as $E$. The response grows with $K$: both that and the truth lie between
+the response to $F F^T$ and what the whole rest can add to it. So at given precisions $u$ a posterior variance changes,
+with the whole diagonal $\bar E = 2E$, by at most
 
-$$|\Delta G_{ii}| \le \Big(\sqrt{E_i} + \sqrt{\textstyle g_i \sum_j u_j E_j}\Big)^2 .$$
+$$|\Delta G_{ii}| \le \Big(\sqrt{\bar E_i} + \sqrt{\textstyle g_i \sum_j u_j \bar E_j}\Big)^2 .$$
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ CANDIDATES = 8192
 """Rows among which pivots are chosen; of a larger table, so many evenly spaced ones."""
 CHUNK = 4096
 """Rows that are worked on at a time."""
+KEPT = 0.5
+"""Share of the variance the factor leaves out that is kept as independent from row to row."""
 SMALLEST = 1e-12
 """A pivot whose neglected variance is below this share of the largest prior variance ends the choice."""
 
@@ -35,7 +39,7 @@ class Factor(NamedTuple):
     """A factor and what it leaves out."""
 
     algebra: LowRank
-    neglected: np.ndarray  # [N] E, never negative
+    neglected: np.ndarray  # [N] variance that the factor leaves out, never negative
 
     @property
     def rank(self) -> int:
@@ -76,7 +80,7 @@ def factorise(law: Empirical, rule: GaussianProcess, rank: int) -> Factor:
     if neglected.min() < -1e-6 * left[0]:
         raise InputError("The kernel must be positive definite at these rows, but it is not.")
     neglected = np.maximum(neglected, 0.0)
-    return Factor(LowRank(F, jnp.asarray(np.append(neglected, np.zeros(padded.size - N)))), neglected)
+    return Factor(LowRank(F, jnp.asarray(KEPT * np.append(neglected, np.zeros(padded.size - N)))), neglected)
 
 
 def variance_bound(factor: Factor, g: np.ndarray, u: np.ndarray) -> float:
