@@ -1,0 +1,319 @@
+r"""A branch of states: pseudo-arclength continuation in the control, through folds and past bifurcations.
+
+From a state with unit tangent $t$ the next is predicted at $z + t\,\Delta s$ and corrected in the plane normal to $t$.
+The step shrinks where the curve turns. Between two states a change of sign of $t_c$ (its component along the control)
+marks a fold, one of $\det[M; t]$ a bifurcation; both are then located on the curve itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quenched.core import checks
+from quenched.core.saddle import path
+from quenched.core.saddle.landscape import Landscape
+from quenched.core.saddle.path import Course, Knot, State
+from quenched.core.types import InputError, Outcome, double
+
+SWERVE, STRAIGHT = 0.15, 0.03
+"""Distance of a state from its prediction, in steps: above the first the step is halved, below the second it grows."""
+SHORTEST = 1e-6
+"""The curve is lost when a step must be shorter than this share of the longest."""
+EDGE = 1e-9
+"""What is nearer to a bound, in units of box and range, is on it."""
+LEAP = 1e-3
+"""A step shorter than this share of the longest is no leap to another branch."""
+NEIGHBOUR = 1e-3
+"""How far from a bifurcation, in those units, the states are that locate it: the error is the fourth power of it."""
+SAME = 1e-5
+"""Two points of the curve that are nearer, in those units, are one: a closed loop, the tip of a pitchfork."""
+
+
+class End(enum.Enum):
+    """Why a branch ends."""
+
+    range = "the control reached the end of its range"
+    box = "an order parameter reached the edge of the box"
+    closed = "the branch returned to its start"
+    steps = "the allowed number of points was reached"
+    lost = "no next state was found"
+
+
+class Mark(NamedTuple):
+    """A special point of a branch."""
+
+    control: float
+    x: np.ndarray  # [d]; at a crossing [2, d], the state on either branch
+    free_energy: float
+    residual: float  # largest violation of the equations and of the condition that defines the point
+    outcome: Outcome
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Branch:
+    """States along a curve, in order. Located folds are among them."""
+
+    control: np.ndarray  # [n]
+    x: np.ndarray  # [n, d]
+    free_energy: np.ndarray  # [n]; NaN where only equations are known
+    index: np.ndarray  # [n] unstable directions
+    residual: np.ndarray  # [n] largest absolute component of the equations
+    folds: tuple[Mark, ...]  # where the control turns back: spinodals
+    bifurcations: tuple[Mark, ...]  # where another branch passes through
+    end: End
+    outcome: Outcome  # converged: to its end; stalled: too many points; failed: lost, or no state at the start
+    tangent: np.ndarray  # [n, d + 1] in units of the course
+    course: Course
+
+    @property
+    def knots(self) -> list[Knot]:
+        """The states in units of the course, with their tangents."""
+        z = np.column_stack([self.x, self.control]) / self.course.unit
+        return [Knot(*pair) for pair in zip(z, self.tangent, strict=True)]
+
+
+@double
+def follow(
+    landscape: Landscape,
+    start: Any,
+    control: float,
+    limits: tuple[float, float],
+    args: Any = None,
+    *,
+    upwards: bool = True,
+    low: Any = -np.inf,
+    high: Any = np.inf,
+    step: float = 0.02,
+    max_points: int = 2000,
+) -> Branch:
+    """Follow a state in the control, through folds, until the branch ends.
+
+    Two folds within one step are not seen: a cusp asks for a shorter `step`.
+
+    Args:
+        landscape: free energy or equations.
+        start: near a state at `control`, `[d]`; not at a bifurcation, where the way is not known.
+        control: where to begin.
+        limits: lowest and highest control.
+        args: passed on.
+        upwards: whether the control first grows.
+        low: lower edges of the box of order parameters.
+        high: upper edges. A box also sets the units in which an order parameter is long or short.
+        step: the longest step, as a share of box and range.
+        max_points: at most.
+
+    Raises:
+        InputError: if the range or the box is empty, or the start is outside.
+
+    Examples:
+        >>> fold = Landscape(equations=lambda x, p, _: x**2 + p)
+        >>> branch = follow(fold, [1.0], -1.0, (-1.0, 1.0))
+        >>> branch.end.name, len(branch.folds), abs(branch.folds[0].control) < 1e-12
+        ('range', 1, True)
+    """
+    x = np.atleast_1d(np.asarray(start, dtype=np.float64))
+    course = _course(landscape, x, control, limits, args, low, high, step, max_points)
+    up = np.eye(x.size + 1)[-1] * (1 if upwards else -1)
+    guess = np.append(x, float(control)) / course.unit
+    begin = course.at(guess, up)
+    course = course.measured(begin)
+    first = path.correct(course, guess, up)
+    if first is None:  # kept and marked
+        return _branch(course, [begin], [], [], End.lost)
+    return _trace(course, [first])
+
+
+@double
+def switch(branch: Branch, at: Mark, *, forwards: bool = True) -> Branch:
+    """Turn off at a bifurcation and follow the other branch, within the same bounds.
+
+    Args:
+        branch: the branch that was followed.
+        at: one of its `bifurcations`.
+        forwards: to one side; False is the other side (the two arms of a pitchfork).
+
+    Returns:
+        The other branch, from the bifurcation on; lost at once if none is found.
+
+    Raises:
+        InputError: if the bifurcation was not located.
+    """
+    if at.outcome is not Outcome.converged or at.x.shape != branch.x.shape[1:]:
+        raise InputError(f"Argument `at` must be a bifurcation that was located, but it is {at.outcome.name}.")
+    course = branch.course
+    z = np.append(at.x, at.control) / course.unit
+    nearest = min(branch.knots, key=lambda knot: float(np.linalg.norm(knot.z - z)))
+    # the derivatives have rank d - 1 here: their null plane holds the tangents of both branches
+    plane = np.linalg.svd(course.at(z, nearest.tangent).M)[2][-2:]
+    known = plane @ nearest.tangent
+    other = np.array([-known[1], known[0]]) @ plane
+    other *= np.sign(other[np.argmax(np.abs(other))]) * (1 if forwards else -1) / np.linalg.norm(other)
+    here, first = course.at(z, other), path.correct(course, z + 0.1 * course.step * other, other)
+    return _branch(course, [here], [], [], End.lost) if first is None else _trace(course, [here, first])
+
+
+def _course(
+    landscape: Landscape, x: np.ndarray, control: float, limits: tuple[float, float], args: Any,
+    low: Any, high: Any, step: float, max_points: int,
+) -> Course:  # fmt: skip
+    """Check the bounds and what is inside them."""
+    least, most = (float(limit) for limit in limits)
+    checks.finite("limits", (least, most))
+    checks.finite("start", x)
+    if not least < most:
+        raise InputError(f"Argument `limits` must be a low and a high control, but {limits} was given.")
+    if not least <= control <= most:
+        raise InputError(f"Argument `control` must lie between {least:g} and {most:g}, but {control} was given.")
+    low, high = (np.broadcast_to(np.asarray(edge, dtype=np.float64), x.shape) for edge in (low, high))
+    if not np.all(low < high):
+        raise InputError(f"Argument `low` must lie below `high`, but {low} and {high} were given.")
+    if not np.all((low <= x) & (x <= high)):
+        raise InputError(f"Argument `start` must lie in the box, but {x} was given.")
+    checks.inside("step", step, 0, 1)
+    max_points = checks.whole("max_points", max_points, least=2)
+    bounds = np.append(low, least), np.append(high, most)
+    return Course(landscape, args, *bounds, np.zeros(x.size), float(step), max_points)
+
+
+def _trace(course: Course, states: list[State]) -> Branch:
+    """Walk along the curve from the last of its states to its end."""
+    folds: list[Mark] = []
+    bifurcations: list[Mark] = []
+    home, ds, end = states[0], course.step / 4, End.steps
+    while len(states) < course.max_points:
+        here = states[-1]
+        state, ds = _next(course, here, ds)
+        if state is None:
+            end = End.lost
+            break
+        state, ended = _ended(course, home, here, state, far=len(states) > 2)
+        if state is not here:
+            fold, bifurcation = _marks(course, here, state)
+            walked = float(np.linalg.norm(state.z - here.z))
+            if bifurcation is not None and bifurcation[0].outcome is Outcome.failed and walked > LEAP * course.step:
+                ds = walked / 4  # no branch point between states of two sides: a leap to another branch
+                continue
+            if bifurcation is not None:
+                bifurcations.append(bifurcation[0])
+            if fold is not None:
+                folds.append(fold[0])
+                states += [fold[1]] if fold[1] is not None else []
+            states.append(state)
+            course = course.measured(state)
+        if ended is not None:
+            end = ended
+            break
+    return _branch(course, states, folds, bifurcations, end)
+
+
+def _next(course: Course, here: State, ds: float) -> tuple[State | None, float]:
+    """One step: the next state, and the step to try after it."""
+    while ds > SHORTEST * course.step:
+        guess = here.z + ds * here.tangent
+        state = path.correct(course, guess, here.tangent)
+        swerve = np.inf if state is None else np.linalg.norm(state.z - guess) / ds
+        if state is not None and swerve < SWERVE:
+            return state, min(1.5 * ds, course.step) if swerve < STRAIGHT else ds
+        ds /= 2
+    return None, ds
+
+
+def _ended(course: Course, home: State, here: State, state: State, *, far: bool) -> tuple[State, End | None]:
+    """Cut the last step off where it came back to the start or passed the first bound, if it did."""
+    passed = float(home.tangent @ (here.z - home.z)), float(home.tangent @ (state.z - home.z))
+    if far and passed[0] < 0 <= passed[1] and np.linalg.norm(state.z - home.z) < 2 * course.step:
+        back, _ = path.zero_between(course, here, state, lambda s: float(home.tangent @ (s.z - home.z)), passed)
+        if back is not None and np.linalg.norm(back.z - home.z) < SAME:
+            return back, End.closed
+    before, after = course.margins(here.z), course.margins(state.z)
+    outside = np.flatnonzero(after < -EDGE)
+    if outside.size == 0:
+        return state, None
+    share = before[outside] / (before[outside] - after[outside])
+    k = outside[share.argmin()]  # the bound that is passed first
+    why = End.range if k == len(after) - 1 else End.box
+    if before[k] <= EDGE:
+        return here, why
+    ends = float(before[k]), float(after[k])
+    edge, _ = path.zero_between(course, here, state, lambda s: float(course.margins(s.z)[k]), ends)
+    return (here, End.lost) if edge is None else (edge, why)
+
+
+_Found = tuple[Mark, State | None]
+
+
+def _marks(course: Course, here: State, state: State) -> tuple[_Found | None, _Found | None]:
+    """The fold and the bifurcation between two states, each with its own state, where there is one."""
+    fold = bifurcation = None
+    turns = here.tangent[-1], state.tangent[-1]
+    if (turns[0] >= 0) != (turns[1] >= 0):
+        fold = _mark(course, here, state, lambda s: s.tangent[-1], turns, columns=-1)
+    branches = here.bordered, state.bordered
+    if (branches[0] >= 0) != (branches[1] >= 0):
+        bifurcation = _branch_point(course, here, state, branches)
+    states = [found[1] for found in (fold, bifurcation) if found is not None and found[1] is not None]
+    if len(states) == 2 and np.linalg.norm(states[0].z - states[1].z) < SAME:
+        fold = None  # the tip of a pitchfork: the control turns where another branch passes
+    return fold, bifurcation
+
+
+def _branch_point(course: Course, here: State, state: State, ends: tuple[float, float]) -> _Found:
+    """The bifurcation between two states."""
+    found = _mark(course, here, state, lambda s: s.bordered, ends, columns=None)
+    if found[1] is None:
+        return found
+    # at the point itself equations are singular and it lies where its neighbours put it: so let these be near
+    z, t = found[1].z, found[1].tangent
+    a, b = (path.correct(course, z + side * NEIGHBOUR * t, t) for side in (-1, 1))
+    if a is None or b is None or (a.bordered >= 0) == (b.bordered >= 0):
+        return found
+    return _mark(course, a, b, lambda s: s.bordered, (a.bordered, b.bordered), columns=None)
+
+
+def _mark(
+    course: Course,
+    here: State,
+    state: State,
+    test: Callable[[State], float],
+    ends: tuple[float, float],
+    *,
+    columns: int | None,
+) -> _Found:
+    """A fold (where the first columns of the derivatives are singular) or a bifurcation (where all are)."""
+    found, outcome = path.zero_between(course, here, state, test, ends)
+    if found is None:
+        y = (here.z + state.z) / 2 * course.unit
+        return Mark(float(y[-1]), y[:-1], np.nan, np.inf, outcome), None
+    y = found.z * course.unit
+    singular = float(np.linalg.svd(found.slopes[:, :columns], compute_uv=False)[-1])
+    return Mark(float(y[-1]), y[:-1], found.free_energy, max(found.residual, singular), outcome), found
+
+
+def _branch(
+    course: Course,
+    states: list[State],
+    folds: list[Mark],
+    bifurcations: list[Mark],
+    end: End,
+) -> Branch:
+    """Put the states together, in their own units."""
+    y = np.array([state.z for state in states]) * course.unit
+    outcome = {End.steps: Outcome.stalled, End.lost: Outcome.failed}.get(end, Outcome.converged)
+    return Branch(
+        control=y[:, -1],
+        x=y[:, :-1],
+        free_energy=np.array([state.free_energy for state in states]),
+        index=np.array([state.unstable for state in states]),
+        residual=np.array([state.residual for state in states]),
+        folds=tuple(folds),
+        bifurcations=tuple(bifurcations),
+        end=end,
+        outcome=outcome,
+        tangent=np.array([state.tangent for state in states]),
+        course=course,
+    )
