@@ -15,13 +15,16 @@ CONTROLS = {
     "alpha": r"examples per dimension, $\alpha$",
     "examples": "number of examples",
     "prior": "prior of class +1, $p_+$",
-    "separation": r"separation, $\lambda$",
+    "separation": "separation",
+    "width": r"width, $\sigma$ (a variance)",
     "rate": r"learning rate, $\eta$",
 }
 VARIABLES = {
     "error": r"generalisation error, $\epsilon_g$",
     "R": "overlap with the centres, $R$",
     "Q": "overlap among prototypes, $Q$",
+    "r": "overlap with the true splitting, $r$",
+    "q": "squared length of the splitting, $q$",
     "growth": "growth rate of a deviation",
     "free_energy": "free energy, $f$",
 }
@@ -41,8 +44,9 @@ EMPIRICAL = {
 }
 """The same for samples of a table of data."""
 
-_NOT_DRAWN = ("runs", "failed", "outcome")
+_NOT_DRAWN = ("runs", "failed", "outcome", "residual", "stability")
 UNTRUSTED = "self-check failed"
+BROKEN = "replica symmetry broken"
 LONGEST_FACT = 30
 """Letters of a field's value beyond which it is numbered rather than spelled."""
 ABSENT = "absent"
@@ -164,10 +168,12 @@ def by_source(item: Item, source: xr.DataArray | None) -> list[Item]:
 
 
 def _unstable(here: dict[str, xr.DataArray]) -> tuple[np.ndarray | None, str]:
-    """Where a theory says that its state is unstable (a growth rate above zero) or its closure fails, and that word."""
-    rate, trusted = here.get("growth"), here.get("trusted")
+    """Where a theory says that its state is unstable or that it may not be believed, and the word for that."""
+    rate, trusted, stability = here.get("growth"), here.get("trusted"), here.get("stability")
     if trusted is not None and trusted.dims:
         return ~trusted.values.astype(bool), UNTRUSTED
+    if stability is not None and stability.dims:
+        return stability.values > 1, BROKEN
     return (None if rate is None or not rate.dims else rate.values > 0), "unstable"
 
 
@@ -204,7 +210,7 @@ def _distinctions(datasets: list[xr.Dataset]) -> list[tuple[str, str]]:
 
 def _facts(datasets: list[xr.Dataset]) -> list[dict[str, str]]:
     """Rule, law and start of each dataset as words; controls that are swept are no part of them."""
-    starts = list(dict.fromkeys(data.attrs.get("start", "") for data in datasets))
+    starts = list(dict.fromkeys(data.attrs["start"] for data in datasets if "start" in data.attrs))
     found = []
     for data in datasets:
         facts = {}
@@ -212,7 +218,8 @@ def _facts(datasets: list[xr.Dataset]) -> list[dict[str, str]]:
             declared = json.loads(data.attrs.get(owner, "{}"))
             facts[owner] = str(declared.pop("name", ""))
             facts |= {f"{owner} {k}": f"{k} = {v}" for k, v in declared.items() if k not in data.dims}
-        facts["start"] = f"start {starts.index(data.attrs.get('start', '')) + 1}"
+        if "start" in data.attrs and len(starts) > 1:  # a theory may have none
+            facts["start"] = f"start {starts.index(data.attrs['start']) + 1}"
         found.append(facts)
     for name in dict.fromkeys(name for facts in found for name in facts):  # whole arrays: the first, the second, ...
         values = list(dict.fromkeys(facts[name] for facts in found if name in facts))
