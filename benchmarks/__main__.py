@@ -7,7 +7,7 @@ import os
 import platform
 from pathlib import Path
 
-from benchmarks import lvq_digits, processes, prototypes
+from benchmarks import lvq_digits, mixtures, processes, prototypes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 MARK, LONG = "<!-- benchmarks -->", "<!-- forecasts -->"
@@ -75,10 +75,16 @@ def curves() -> str:
     )
 
 
+def annealing() -> str:
+    """Annealed mixtures against their peer, and many starts against one."""
+    header = ("ratio", "times", "measured", "promised", "quality")
+    return "\n\n".join(["## Mixtures", table(header, list(mixtures.rows()))])
+
+
 def main() -> None:
     """Measure everything and write the page."""
     head, rest = PAGE.read_text().split(MARK)
-    body = "\n\n".join([dynamics(), digits(), curves()])
+    body = "\n\n".join([dynamics(), digits(), curves(), annealing()])
     text = f"{head.rstrip()}\n\n{MARK}\n\nMeasured on {machine()}\n\n{body}\n\n{LONG}{rest.split(LONG)[1]}"
     PAGE.write_text(text)
     print(PAGE.read_text())

@@ -10,7 +10,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quenched import processes, prototypes
+    from quenched import mixtures, processes, prototypes
+    from quenched.core import replica
     from quenched.core.ensemble import Dask, Local, Processes
     from quenched.core.proof import Agreement, agreement
     from quenched.core.results import load, save
@@ -29,7 +30,7 @@ _HOME = {
     "plot": "quenched.plots",
     "save": "quenched.core.results",
 }
-SCIENCES = ("prototypes", "processes")
+SCIENCES = ("mixtures", "prototypes", "processes")
 """The sciences that are built."""
 
 __all__ = [
@@ -41,9 +42,11 @@ __all__ = [
     "Processes",
     "agreement",
     "load",
+    "mixtures",
     "plot",
     "processes",
     "prototypes",
+    "replica",
     "save",
 ]
 
@@ -53,6 +56,8 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_HOME[name]), name)
     if name in SCIENCES:
         return importlib.import_module(f"quenched.{name}")
+    if name == "replica":
+        return importlib.import_module("quenched.core.replica")
     raise AttributeError(f"module 'quenched' has no attribute {name!r}")
 
 

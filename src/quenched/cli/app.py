@@ -91,7 +91,7 @@ def curve(
     begin = options.start(found, start)
     _check_outputs(out, plot)
     with _interrupts(None), _status("theory"):
-        result = verb(one_law, one_rule, start=begin, **controls)
+        result = verb(one_law, one_rule, **options.start_of(verb, begin), **controls)
     return _deliver([result], result, out, plot)
 
 
@@ -304,7 +304,7 @@ def _compare(
         if np.ndim(wanted.get(name, 0)) == 1:
             wanted[name] = np.union1d(wanted[name], np.linspace(min(wanted[name]), max(wanted[name]), 101))
     try:
-        theory = package.curve(law, rule, start=start, **wanted)
+        theory = package.curve(law, rule, **options.start_of(package.curve, start, needed=False), **wanted)
         granted = 1 / int(points.attrs["size"]) if allowance is None else allowance
         proof = quenched.agreement(theory, points, allowance=granted)
         plain = max(float(abs(proof.z[name]).max()) for name in proof.z)

@@ -287,3 +287,21 @@ def start(found: Science, text: str | None) -> Any:
             return cls(**values)
     forms = [";".join(f"{f.name}=..." for f in dataclasses.fields(c)) for c in found.starts.values()]
     raise InputError(f"Option --start must be a name or one of: {', '.join(forms)}; but {text!r} was given.")
+
+
+def start_of(verb: Callable[..., Any], begin: Any, *, needed: bool = True) -> dict[str, Any]:
+    """The start as a keyword, for a verb that has one.
+
+    Args:
+        verb: `curve` or `measure`.
+        begin: the start, or None.
+        needed: whether the user gave it for this verb.
+
+    Raises:
+        InputError: if it was given for a verb that has none.
+    """
+    if "start" in inspect.signature(verb).parameters:
+        return {"start": begin}
+    if needed and begin is not None:
+        raise InputError("Option --start must not be given here, but it is: this theory does not depend on the start.")
+    return {}

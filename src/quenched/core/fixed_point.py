@@ -78,6 +78,52 @@ def fixed_point(
     return _solution(found, jax.tree.map(jnp.subtract, update(found.value, args), found.value))
 
 
+def three(
+    function: Callable[[Array], Array], start: Array, *, tolerance: float = 1e-12, max_steps: int = 80
+) -> Solution:
+    """Solve three equations in three unknowns, many systems side by side.
+
+    Newton's steps, those of Levenberg and Marquardt where Newton's are long. No LAPACK is called: in many threads at
+    once, as in a vectorised program, that may wait for ever. Not differentiable: for derivatives take a last step.
+
+    Args:
+        function: equations `[3]` of unknowns `[3]`.
+        start: where to begin.
+        tolerance: what the equations may leave over.
+        max_steps: at most.
+    """
+
+    def body(carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        x, r, J, trial, damping, count = carry
+        J_trial, r_trial = jax.jacfwd(lambda x: (function(x),) * 2, has_aux=True)(trial)
+        better = (jnp.sum(jnp.square(r_trial)) < jnp.sum(jnp.square(r))) & jnp.all(jnp.isfinite(J_trial))
+        x, r, J = (jnp.where(better, new, old) for new, old in ((trial, x), (r_trial, r), (J_trial, J)))
+        damping = jnp.where(better, damping / 6, damping * 4)
+        newton, normal = -cramer(J, r), J.T @ J
+        damped = -cramer(normal + damping * jnp.diag(jnp.diagonal(normal) + 1e-12), J.T @ r)
+        short = jnp.all(jnp.abs(newton) * jnp.maximum(damping, 1.0) < 0.5)
+        step = jnp.where(short, newton, damped)
+        return x, r, J, x + step / jnp.maximum(1.0, jnp.max(jnp.abs(step))), damping, count + 1
+
+    def unfinished(carry: tuple[Array, ...]) -> Array:
+        _, r, _, trial, damping, count = carry
+        going = (jnp.max(jnp.abs(r)) > tolerance) & (count < max_steps)
+        return going & jnp.all(jnp.isfinite(trial)) & (damping < 1e14)
+
+    begin = (start, jnp.full(3, jnp.inf), jnp.eye(3), start, jnp.asarray(0.01), jnp.asarray(0))
+    x, r, _, _, _, count = jax.lax.while_loop(unfinished, body, begin)
+    left = jnp.max(jnp.abs(r))
+    stopped = jnp.where(count < max_steps, Outcome.failed, Outcome.stalled)
+    return Solution(x, jnp.where(left <= tolerance, Outcome.converged, stopped), left, count)
+
+
+def cramer(matrix: Array, right: Array) -> Array:
+    """The solution of three linear equations by Cramer's rule."""
+    a, b, c = matrix.T
+    bc = jnp.cross(b, c)
+    return jnp.stack([right @ bc, right @ jnp.cross(c, a), right @ jnp.cross(a, b)]) / (a @ bc)
+
+
 def _solution(found: optx.Solution, residual: Any) -> Solution:
     """Translate optimistix's result into value, outcome, residual and steps."""
     largest = jnp.max(jnp.array([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(residual)]))

@@ -21,7 +21,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from quenched.core import figures
 from quenched.core.figures import Kind, Panel, Scale, Series
 from quenched.core.types import InputError
-from quenched.plots import choice, forecasts
+from quenched.plots import choice, forecasts, trees
 from quenched.plots.choice import ABSENT, Item
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -58,8 +58,8 @@ def plot(
     """Draw theories as lines and simulations as points, one pair of axes for each variable; or draw a forecast.
 
     Args:
-        *results: datasets from `curve`, `measure` or `asymptote`, in any number; or one from `forecast`; or one figure
-            of a paper.
+        *results: datasets from `curve`, `measure` or `asymptote`, in any number; or one from `forecast`; or the
+            `splits_` of an annealed mixture, drawn as a tree; or one figure of a paper.
         ax: axes to draw on, one for each variable; by default a new figure.
         variables: what to draw; by default every order parameter.
         x: the control on the abscissa; by default `alpha` or `examples`, or else the first swept control.
@@ -82,6 +82,8 @@ def plot(
     if not datasets or len(datasets) < len(results):
         raise InputError("Argument `results` must be datasets, or one figure of a paper, "
                          f"but {[type(r).__name__ for r in results]} was given.")  # fmt: skip
+    if len(datasets) == 1 and trees.is_one(datasets[0]):
+        return _tree(datasets[0], ax)
     names, panels = _panels(datasets, [variables] if isinstance(variables, str) else variables, x)
     if ax is None:
         return _render("", panels, _new_axes([panel for panel, _ in panels]), own=True)
@@ -90,6 +92,20 @@ def plot(
         raise InputError(f"Argument `ax` must be one axes for each of {', '.join(names)}, but {len(axes)} was given: "
                          "choose with `variables`.")  # fmt: skip
     return _render("", panels, axes, own=False)
+
+
+def _tree(data: xr.Dataset, ax: Axes | Sequence[Axes] | None) -> Figure:
+    """Draw a splitting sequence."""
+    panel = trees.panel(data)
+    axes = _new_axes([panel]) if ax is None else [ax] if isinstance(ax, Axes) else list(ax)
+    if len(axes) != 1:
+        raise InputError(f"Argument `ax` must be one axes for a tree, but {len(axes)} was given.")
+    trees.paint(axes[0], data, PALETTE)
+    _dress(axes[0], panel)
+    axes[0].grid(False, axis="x")
+    figure = axes[0].get_figure(root=True)
+    assert figure is not None
+    return figure
 
 
 def _panels(

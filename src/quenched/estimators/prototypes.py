@@ -1,9 +1,4 @@
-r"""The learners as scikit-learn estimators: `fit`, `predict`, pipelines, searches, weights.
-
-A class here checks its input, calls the learner of its science and keeps the result in attributes; it trains
-nothing by itself. Choices are objects: `LVQClassifier(rule=LVQ21(0.05), window=0.1)`. Where a learner did not come
-to an end the estimator warns, and `outcome_` says what happened; the attributes are finite all the same.
-"""
+"""Prototypes as scikit-learn estimators: `LVQClassifier` and `VQClusterer`."""
 
 from __future__ import annotations
 
@@ -11,7 +6,6 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import cdist
@@ -25,19 +19,14 @@ from sklearn.base import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from quenched.core import checks
-from quenched.core.types import InputError, Key, Outcome
+from quenched.core.types import InputError, Outcome
+from quenched.estimators.reading import key_of, rows_of
 from quenched.prototypes import learner
 from quenched.prototypes.model import LVQ1, VQ, Interpolated, Rule
-
-
-def _key(random_state: Any) -> Key:
-    """A JAX key from scikit-learn's `random_state`."""
-    return jax.random.key(int(check_random_state(random_state).randint(2**31 - 1)))
 
 
 def _falling(rate: float, passes: int) -> Interpolated:
@@ -49,13 +38,6 @@ def _present(X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray
     """Rows, classes and weights of the rows that have a weight."""
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     return X[weights > 0], y[weights > 0], weights[weights > 0]
-
-
-def _rows(estimator: BaseEstimator, X: Any) -> np.ndarray:
-    """The rows of a table that a fitted estimator is asked about."""
-    check_is_fitted(estimator, "_fitted")
-    rows: Any = validate_data(estimator, X, dtype=np.float64, reset=False)
-    return rows
 
 
 def _tell(fitted: learner.Fitted, rule: Rule) -> None:
@@ -230,7 +212,7 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
         fitted = learner.fit(
             rule,
             (Z, labels[codes]),
-            key=_key(self.random_state),
+            key=key_of(self.random_state),
             prototypes_per_class=self._per_class(),
             passes=passes,
             start=start,
@@ -254,17 +236,17 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of the nearest prototype of each row."""
-        squared = self._squared(_rows(self, X))
+        squared = self._squared(rows_of(self, X))
         return self.classes_[np.argmin(squared, axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class `[n, C]`, largest for the predicted one."""
-        squared = self._squared(_rows(self, X))
+        squared = self._squared(rows_of(self, X))
         return softmax(-squared / self.temperature_, axis=1)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Minus the squared distance of each class `[n, C]`; for two classes the difference of the two `[n]`."""
-        squared = self._squared(_rows(self, X))
+        squared = self._squared(rows_of(self, X))
         return squared[:, 0] - squared[:, 1] if len(self.classes_) == 2 else -squared
 
 
@@ -356,7 +338,7 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         fitted = learner.fit(
             rule,
             X,
-            key=_key(self.random_state),
+            key=key_of(self.random_state),
             prototypes_per_class=count,
             passes=passes,
             start=start,
@@ -373,10 +355,10 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     def predict(self, X: Any) -> np.ndarray:
         """The index of the nearest prototype of each row."""
-        rows = _rows(self, X)
+        rows = rows_of(self, X)
         return learner.nearest(self.cluster_centers_, rows)[0]
 
     def transform(self, X: Any) -> np.ndarray:
         """The distance of each row from each prototype `[n, K]`."""
-        rows = _rows(self, X)
+        rows = rows_of(self, X)
         return cdist(rows, self.cluster_centers_)

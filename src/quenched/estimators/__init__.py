@@ -1,0 +1,11 @@
+r"""The learners as scikit-learn estimators: `fit`, `predict`, pipelines, searches, weights.
+
+A class here checks its input, calls the learner of its science and keeps the result in attributes; it trains
+nothing by itself. Choices are objects: `LVQClassifier(rule=LVQ21(0.05), window=0.1)`. Where a learner did not come
+to an end the estimator warns, and `outcome_` says what happened; the attributes are finite all the same.
+"""
+
+from quenched.estimators.mixtures import AnnealedMixture
+from quenched.estimators.prototypes import LVQClassifier, VQClusterer, temperature
+
+__all__ = ["AnnealedMixture", "LVQClassifier", "VQClusterer", "temperature"]

@@ -1,0 +1,179 @@
+"""Mixtures of Gaussians as a scikit-learn estimator: `AnnealedMixture`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from quenched.core import checks
+from quenched.core.types import InputError, Outcome
+from quenched.estimators.reading import key_of, rows_of
+from quenched.mixtures import learner
+from quenched.mixtures.model import Diagonal, MaximumLikelihood, Spherical
+
+
+class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
+    r"""A mixture of Gaussians, found by deterministic annealing.
+
+    $$P(x) = \sum_k w_k\, \mathcal N(x;\, c_k, \mathrm{diag}\, v_k)$$
+
+    The width of the Gaussians falls from a value at which all centres coincide; clusters split one by one, each along
+    the direction in which its rows vary most (see `quenched.mixtures.learner.fit`). The result does not hang on random
+    starting points, and `splits_` tells in which order, at which widths and where the data fall apart.
+
+    Args:
+        n_components: how many Gaussians.
+        widths: `Spherical()` (default) or `Diagonal()`: widths of maximum likelihood, one for each Gaussian or for each
+            of its features; `Spherical(common=True)`: one for all; or `MaximumLikelihood(width)`: a given one.
+        n_init: how often to anneal, each time with other noise; the most likely result is kept.
+        step: the largest share by which the width falls at once.
+        noise: of the directions in which clusters split.
+        accuracy: what may be left to gain in the log-likelihood of a row when EM stops, as its last two gains tell.
+        max_iter: EM steps at most.
+        warm_start: go on from the last fit's Gaussians, without annealing.
+        random_state: seed of the noise.
+
+    Attributes:
+        means_: centres `[K, N]`.
+        covariances_: variances `[K]`; of each feature `[K, N]` for `Diagonal`.
+        weights_: shares `[K]`.
+        splits_: the splitting sequence, a dataset; `quenched.plot(model.splits_)` draws it as a tree.
+        lower_bound_: mean log-likelihood of the training rows.
+        converged_: whether EM came to its end.
+        outcome_: the same as a word.
+        labels_: the most probable Gaussian of each training row.
+        n_iter_: EM steps made.
+        n_features_in_, feature_names_in_: columns seen in `fit`.
+
+    Examples:
+        >>> from sklearn.datasets import load_iris
+        >>> from quenched.estimators import AnnealedMixture
+        >>> X, _ = load_iris(return_X_y=True)
+        >>> model = AnnealedMixture(n_components=3, random_state=0).fit(X)
+        >>> model.splits_.width.values.round(1).tolist()
+        [4.2, 1.1]
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        widths: Spherical | Diagonal | MaximumLikelihood | None = None,
+        n_init: int = 1,
+        step: float = 0.2,
+        noise: float = 1e-3,
+        accuracy: float = 1e-4,
+        max_iter: int = 1000,
+        warm_start: bool = False,
+        random_state: Any = None,
+    ):
+        self.n_components = n_components
+        self.widths = widths
+        self.n_init = n_init
+        self.step = step
+        self.noise = noise
+        self.accuracy = accuracy
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnnealedMixture:
+        """Fit to a table.
+
+        Args:
+            X: rows `[n, N]`.
+            y: not used.
+            sample_weight: weight w acts as w equal rows, zero as if the row were absent.
+
+        Returns:
+            The estimator.
+        """
+        rows: Any = validate_data(self, X, dtype=np.float64)
+        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        count = checks.whole("n_components", self.n_components, least=1)
+        if np.sum(weights > 0) < count:
+            raise InputError(f"Argument `n_components` must not exceed the rows, but n_samples={np.sum(weights > 0)} "
+                             f"and n_components={count}.")  # fmt: skip
+        fitted = learner.fit(
+            Spherical() if self.widths is None else self.widths,
+            rows,
+            components=count,
+            key=key_of(self.random_state),
+            start=getattr(self, "_fitted", None) if self.warm_start else None,
+            sample_weight=weights,
+            n_init=self.n_init,
+            step=self.step,
+            noise=self.noise,
+            accuracy=self.accuracy,
+            passes=self.max_iter,
+        )
+        if fitted.outcome != Outcome.converged:
+            warnings.warn(
+                f"EM {fitted.outcome.name} after {fitted.passes} steps; a larger `max_iter` or `accuracy` may help.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self._fitted, self.splits_ = fitted, fitted.splits
+        self.means_, self.covariances_, self.weights_ = fitted.centres, fitted.widths, fitted.weights
+        self.lower_bound_, self.outcome_, self.n_iter_ = fitted.log_likelihood, fitted.outcome, fitted.passes
+        self.converged_ = fitted.outcome == Outcome.converged
+        self.labels_ = fitted.log_densities(rows).argmax(axis=1)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable Gaussian of each row `[n]`."""
+        rows = rows_of(self, X)
+        return self._fitted.log_densities(rows).argmax(axis=1)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each Gaussian `[n, K]`."""
+        rows = rows_of(self, X)
+        return softmax(self._fitted.log_densities(rows), axis=1)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density at each row `[n]`."""
+        rows = rows_of(self, X)
+        return np.asarray(logsumexp(self._fitted.log_densities(rows), axis=1))
+
+    def score(self, X: Any, y: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The mean log-density of the rows."""
+        return float(np.mean(self.score_samples(X)))
+
+    def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Draw new rows.
+
+        Args:
+            n_samples: how many.
+
+        Returns:
+            Rows `[n, N]` and the Gaussian each came from `[n]`.
+        """
+        check_is_fitted(self, "_fitted")
+        draw = check_random_state(self.random_state)
+        k = draw.choice(len(self.weights_), checks.whole("n_samples", n_samples, least=1), p=self.weights_)
+        deviation = np.sqrt(self.covariances_ if self.covariances_.ndim == 2 else self.covariances_[:, None])
+        return self.means_[k] + deviation[k] * draw.standard_normal((len(k), self.means_.shape[1])), k
+
+    def bic(self, X: Any) -> float:
+        """The Bayesian information criterion on these rows: the lower the better."""
+        log_p = self.score_samples(X)
+        return -2 * float(np.sum(log_p)) + self._parameters() * float(np.log(len(log_p)))
+
+    def aic(self, X: Any) -> float:
+        """Akaike's information criterion on these rows: the lower the better."""
+        return -2 * float(np.sum(self.score_samples(X))) + 2 * self._parameters()
+
+    def _parameters(self) -> int:
+        """How many numbers were free."""
+        rule = Spherical() if self.widths is None else self.widths
+        if isinstance(rule, MaximumLikelihood):
+            return self.means_.size
+        widths = self.covariances_.size // (len(self.means_) if rule.common else 1)
+        return self.means_.size + widths + (0 if rule.equal_weights else len(self.means_) - 1)

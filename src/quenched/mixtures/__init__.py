@@ -1,0 +1,39 @@
+"""Mixtures: maximum-likelihood density estimation by deterministic annealing, and its phases."""
+
+from quenched.mixtures import theory
+from quenched.mixtures.learner import Fitted, fit
+from quenched.mixtures.model import (
+    Annealed,
+    Diagonal,
+    Law,
+    MaximumLikelihood,
+    RandomStart,
+    Rule,
+    Spherical,
+    Start,
+    TwoGaussians,
+)
+from quenched.mixtures.simulation import follow, measure, spectrum
+from quenched.mixtures.theory import Phase, curve, optimum, phase_lines
+
+__all__ = [
+    "Annealed",
+    "Diagonal",
+    "Fitted",
+    "Law",
+    "MaximumLikelihood",
+    "Phase",
+    "RandomStart",
+    "Rule",
+    "Spherical",
+    "Start",
+    "TwoGaussians",
+    "curve",
+    "fit",
+    "follow",
+    "measure",
+    "optimum",
+    "phase_lines",
+    "spectrum",
+    "theory",
+]

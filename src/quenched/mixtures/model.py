@@ -1,0 +1,202 @@
+r"""The question: a world of two Gaussians, and a student who estimates its density by maximum likelihood.
+
+Setting: $P = \alpha N$ examples in $N$ dimensions come, without labels, from two Gaussians of variance $\sigma_0 = 1$
+with orthogonal centres $U_{1,2}$ of length $u_0$ (the separation). The student explains them by two Gaussians of a
+variance $\sigma$ of its own choice (the width) at $\bar U \pm \Delta U$; he makes the likelihood of the centres
+maximal at that width.
+
+Order parameters: $q = |\Delta U|^2$ and $r = \Delta U \cdot \Delta U_0 / u_0$ with $\Delta U_0 = (U_1 - U_2)/2$; the
+error is the probability that a new example is assigned to the wrong centre. The limit taken by the theory is
+$N \to \infty$ at fixed $\alpha$; the simulation has finite $N$. All widths are variances in units of $\sigma_0$.
+Nothing here solves or trains. Not covered: unequal weights or widths of the true Gaussians.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from quenched.core import checks
+from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real
+
+
+class Law(eqx.Module):
+    """A world of Gaussians."""
+
+    @abc.abstractmethod
+    def centres(self, size: int) -> Array:
+        """The true centres `[2, size]`."""
+
+    @double
+    def sample(self, key: Key, examples: int, *, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw a data set.
+
+        Args:
+            key: a JAX key.
+            examples: how many examples.
+            size: their dimension $N$, at least 2. The centres lie in the first two axes.
+
+        Returns:
+            The examples `[examples, size]` and the classes they came from, +1 or -1 `[examples]`.
+        """
+        examples = checks.whole("examples", examples, least=1)
+        size = checks.whole("size", size, least=2)
+        S, s = draw(self, key, examples, size)
+        return np.asarray(S), np.asarray(s, dtype=int)
+
+
+class TwoGaussians(Law):
+    r"""Two Gaussians of unit variance and equal weight, the world of the paper.
+
+    $$P_0(S) = \tfrac12 \mathcal N(S;\, U_1, I_N) + \tfrac12 \mathcal N(S;\, U_2, I_N),
+    \qquad U_1 \cdot U_2 = 0, \quad |U_1| = |U_2| = u_0$$
+
+    so the centres lie $\sqrt2\, u_0$ apart. [barkai1994, eq. (1)]
+
+    Attributes:
+        separation: $u_0$, the length of both centres, in standard deviations.
+
+    Examples:
+        >>> from quenched import mixtures
+        >>> law = mixtures.TwoGaussians(separation=2.0)
+    """
+
+    separation: Real = eqx.field(converter=real, default=1.0)
+
+    def __check_init__(self):
+        checks.positive("separation", self.separation)
+
+    def centres(self, size: int) -> Array:
+        """$u_0$ times the first two unit vectors."""
+        return jnp.asarray(self.separation) * jnp.eye(2, size)
+
+
+class Rule(eqx.Module):
+    """A student of the law's examples."""
+
+
+class MaximumLikelihood(Rule):
+    r"""Two Gaussians of a given width, with centres of maximum likelihood.
+
+    $$P(S) = \tfrac12 \mathcal N(S;\, \bar U + \Delta U, \sigma I_N)
+    + \tfrac12 \mathcal N(S;\, \bar U - \Delta U, \sigma I_N)$$
+
+    [barkai1994, eqs. (3), (4)]
+
+    Attributes:
+        width: $\sigma$, the variance of both Gaussians, in units of the true one.
+
+    Examples:
+        >>> from quenched import mixtures
+        >>> rule = mixtures.MaximumLikelihood(width=1.5)
+    """
+
+    width: Real = eqx.field(converter=real, default=1.0)
+
+    def __check_init__(self):
+        checks.positive("width", self.width)
+
+
+class Spherical(eqx.Module):
+    r"""Gaussians on real data whose centres, weights and widths are all of maximum likelihood; one width each.
+
+    $$P(x) = \sum_k w_k\, \mathcal N(x;\, c_k, v_k I_N)$$
+
+    Attributes:
+        least: the smallest width, as a share of the mean variance of a feature; it keeps a Gaussian that has closed in
+            on equal rows from becoming infinitely likely.
+        equal_weights: all $w_k$ equal, as in the paper.
+        common: one width for all Gaussians. In many dimensions few rows tell widths apart badly.
+    """
+
+    least: Real = eqx.field(converter=real, default=1e-6)
+    equal_weights: bool = False
+    common: bool = False
+
+    def __check_init__(self):
+        checks.positive("least", self.least)
+
+
+class Diagonal(eqx.Module):
+    r"""Like `Spherical` with a width for each feature: $\mathcal N(x;\, c_k, \mathrm{diag}\, v_k)$.
+
+    Attributes:
+        least: the smallest width, as a share of the variance of its feature.
+        equal_weights: all weights equal.
+        common: the same widths for all Gaussians.
+    """
+
+    least: Real = eqx.field(converter=real, default=1e-6)
+    equal_weights: bool = False
+    common: bool = False
+
+    def __check_init__(self):
+        checks.positive("least", self.least)
+
+
+class Start(eqx.Module):
+    """Where the splitting vector begins."""
+
+
+class Annealed(Start):
+    """Deterministic annealing: the width falls in small steps, each beginning where the last one ended.
+
+    Attributes:
+        from_width: the first width; by default above the first splitting of each sample.
+        step: the share by which the width falls in one step, in (0, 1).
+        noise: standard deviation of what is added to the splitting vector before each step, times $\\sqrt N$ (it is
+            divided by $\\sqrt N$ for each component). Without it a vector that died out above the splitting stays dead.
+    """
+
+    from_width: Real | None = eqx.field(converter=real, default=None)
+    step: Real = eqx.field(converter=real, default=0.05)
+    noise: Real = eqx.field(converter=real, default=1e-3)
+
+    def __check_init__(self):
+        if self.from_width is not None:
+            checks.positive("from_width", self.from_width)
+        checks.inside("step", self.step, 0, 1)
+        checks.positive("noise", self.noise)
+
+
+class RandomStart(Start):
+    """A random direction, anew at each width.
+
+    Attributes:
+        scale: the length of the splitting vector at the start.
+    """
+
+    scale: Real = eqx.field(converter=real, default=1.0)
+
+    def __check_init__(self):
+        checks.positive("scale", self.scale)
+
+
+ORDER_PARAMETERS = {"r": (), "q": (), "error": (), "free_energy": ()}
+"""What theory and simulation report, and the dimensions of each. `free_energy` is the energy of an example,
+$\\epsilon = |\\Delta U|^2/2\\sigma - \\langle \\ln\\cosh(\\Delta U \\cdot (S - \\bar S)/\\sigma) \\rangle$."""
+
+
+@functools.partial(jax.jit, static_argnames=("examples", "size"))
+def draw(law: Law, key: Key, examples: int, size: int) -> tuple[Array, Array]:
+    """Examples `[examples, size]` and the classes they came from."""
+    which, noise = jax.random.split(key)
+    s = jax.random.rademacher(which, (examples,), float)
+    U = law.centres(size)
+    return jnp.where(s[:, None] > 0, U[0], U[1]) + jax.random.normal(noise, (examples, size)), s
+
+
+def examples_of(alpha: Real, size: int) -> int:
+    r"""The whole number of examples $P = \alpha N$ of a simulation, at least 2."""
+    if is_traced(alpha):
+        raise InputError("Argument `alpha` must be a number in a simulation, but JAX is tracing it.")
+    checks.positive("alpha", alpha)
+    P = round(float(alpha) * size)
+    if P < 2:
+        raise InputError(f"Argument `alpha` must give at least 2 examples, but {alpha:g} x {size} gives {P}.")
+    return P
