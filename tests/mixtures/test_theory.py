@@ -69,7 +69,7 @@ def test_lines_with_a_closed_form(separation):
     assert np.all(closed >= found.splitting_random - CLOSED)
 
 
-def test_the_line_between_order_and_chance_runs_from_the_splitting_to_width_zero():
+def test_the_line_between_order_and_chance_runs_from_the_splitting_to_width_zero(double):
     alphas = np.array([4.0 * (1 + 1e-6), 4.5, 5.0, 6.0, 2 * np.pi * (1 - 1e-6)])
     found = theory.phase_lines(TwoGaussians(1.0), alpha=alphas)
     widths = found.ordered_random.values

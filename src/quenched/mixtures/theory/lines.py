@@ -22,8 +22,8 @@ import xarray as xr
 
 from quenched.core import checks, controls, results
 from quenched.core.types import Array, Outcome, double, outcome_names
-from quenched.mixtures.model import Law, MaximumLikelihood
-from quenched.mixtures.theory.scaled import averages
+from quenched.mixtures.model import MaximumLikelihood, TwoGaussians
+from quenched.mixtures.theory.scaled import equations
 
 POINTS = 64
 """Points at which a line is followed before it is read off at the asked sample sizes."""
@@ -59,14 +59,8 @@ LINES = {
 
 def _equations(v: Array, l: Array) -> tuple[Array, Array]:
     r"""(A), (B) and (C) at $(k, \ln b, c, \ln\alpha)$, and $S = \sigma + \sqrt q$."""
-    k, b, c, alpha = v[K], jnp.exp(v[LOG_B]), v[C], jnp.exp(v[LOG_ALPHA])
-    average = averages(k, b, c, l)
-    equations = jnp.stack([
-        jnp.log(alpha * jnp.square(b) * average.T2) - jnp.log1p(-jnp.square(c)),
-        jnp.log(jnp.sqrt(l) * alpha * b * average.T),
-        1 - 1 / (alpha * average.response),
-    ])  # fmt: skip
-    return equations, 1 / (alpha * b) + average.zT
+    at = equations(v[K], jnp.exp(v[LOG_B]), v[C], l, jnp.exp(v[LOG_ALPHA]))
+    return jnp.stack([at.length, at.direction, 1 - 1 / at.stability]), at.scale
 
 
 @jax.jit
@@ -87,20 +81,20 @@ def _evaluate(v: np.ndarray, l: float) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return value, slope, scale
 
 
-def _newton(v: np.ndarray, l: float, equations: tuple[int, ...], free: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+def _newton(v: np.ndarray, l: float, chosen: tuple[int, ...], free: tuple[int, ...]) -> tuple[np.ndarray, ...]:
     """Newton's method for many points at once; returns them, $S$ and what is left over."""
     v, best, least = v.copy(), v.copy(), np.full(len(v), np.inf)
     for _ in range(30):
         value, slope, _ = _evaluate(v, l)
-        left = np.max(np.abs(value[:, equations]), axis=1)
+        left = np.max(np.abs(value[:, chosen]), axis=1)
         best, least = np.where((left < least)[:, None], v, best), np.fmin(left, least)
         v = np.where(np.isfinite(left)[:, None], v, (v + best) / 2)  # a step too far: into the gap, or out of range
         if np.all(~(left > TOLERANCE)):
             break
-        matrix = slope[:, equations][:, :, free]
+        matrix = slope[:, chosen][:, :, free]
         going = (left > TOLERANCE) & np.all(np.isfinite(matrix), axis=(1, 2))
         going[going] = np.linalg.det(matrix[going]) != 0
-        v[np.ix_(going, free)] -= np.linalg.solve(matrix[going], value[going][:, equations, None])[..., 0]
+        v[np.ix_(going, free)] -= np.linalg.solve(matrix[going], value[going][:, chosen, None])[..., 0]
         v[:, K] = np.clip(v[:, K], 0, LAST)
     return best, _evaluate(best, l)[2], least
 
@@ -182,7 +176,7 @@ def line(name: str, l: float, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 @double
-def phase_lines(law: Law, *, alpha: Any, **sweep: Any) -> xr.Dataset:
+def phase_lines(law: TwoGaussians, *, alpha: Any, **sweep: Any) -> xr.Dataset:
     r"""The lines of the phase diagram: the widths at which the state changes, over the sample size.
 
     Args:

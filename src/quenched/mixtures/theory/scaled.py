@@ -77,18 +77,24 @@ def _field(w: Array, k: Array, b: Array) -> tuple[Array, Array]:
     return w / (1 - k) * tanhc(s * w), b / (1 - k) / jnp.square(jnp.cosh(jnp.minimum(s * w, 300.0)))
 
 
-def overlap(k: Array, b: Array, c: Array, l: Real, alpha: Real) -> tuple[Array, Array]:
-    """What vanishes at a state of an ordered phase: (A) and (B)."""
+class Equations(NamedTuple):
+    """What vanishes at a state, and what is read off there."""
+
+    length: Array  # (A), as the log of the ratio of its sides
+    direction: Array  # (B), likewise
+    scale: Array  # S, the sum of the width and the length of the splitting vector
+    stability: Array  # replica symmetry is stable below 1
+
+
+def equations(k: Array, b: Array, c: Array, l: Array, alpha: Array) -> Equations:
+    """The equations at given $k$, $b$ and $c$."""
     average = averages(k, b, c, l)
-    return (
-        1 - jnp.square(c) - alpha * jnp.square(b) * average.T2,
-        1 - jnp.sqrt(l) * alpha * b * average.T,
+    return Equations(
+        length=jnp.log(alpha * jnp.square(b) * average.T2) - jnp.log1p(-jnp.square(c)),
+        direction=jnp.log(jnp.sqrt(l) * alpha * b * average.T),
+        scale=1 / (alpha * b) + average.zT,
+        stability=alpha * average.response,
     )
-
-
-def scale(k: Array, b: Array, c: Array, l: Real, alpha: Real) -> Array:
-    r"""$S = \sigma + \sqrt q$."""
-    return 1 / (alpha * b) + averages(k, b, c, l).zT
 
 
 def _nodes(k: Array, b: Array, m: Array) -> tuple[Array, Array]:

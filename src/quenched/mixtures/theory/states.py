@@ -26,8 +26,8 @@ from quenched.core import checks, controls, gaussian, replica, results
 from quenched.core.fixed_point import three
 from quenched.core.progress import track
 from quenched.core.types import Array, Outcome, Real, double, require_double
-from quenched.mixtures.model import ORDER_PARAMETERS, Law, MaximumLikelihood
-from quenched.mixtures.theory.scaled import averages
+from quenched.mixtures.model import ORDER_PARAMETERS, MaximumLikelihood, TwoGaussians
+from quenched.mixtures.theory.scaled import equations
 
 DIRECTION = 1e-5
 """A cosine below this is none."""
@@ -70,13 +70,13 @@ class Energy(eqx.Module):
         return q / (2 * self.width) - (h + jnp.log1p(jnp.exp(-2 * h)) - jnp.log(2.0))
 
 
-def problem(law: Law, rule: MaximumLikelihood) -> replica.Problem:
+def problem(law: TwoGaussians, rule: MaximumLikelihood) -> replica.Problem:
     """What the replica core is asked."""
     fields = replica.Classes(means=jnp.asarray(law.separation))
     return replica.Problem(Energy(jnp.asarray(rule.width)), fields, rho2=0.5)
 
 
-def error(law: Law, r: Real, q: Real) -> Array:
+def error(law: TwoGaussians, r: Real, q: Real) -> Array:
     r"""The probability of assigning a new example to the wrong centre.
 
     $$\epsilon_C = \Phi(-u_0 \cos\theta/\sqrt2), \qquad \cos\theta = \sqrt{2 r^2/q}$$
@@ -88,7 +88,7 @@ def error(law: Law, r: Real, q: Real) -> Array:
     return gaussian.cdf(-law.separation * cosine / jnp.sqrt(2.0))
 
 
-def state(law: Law, rule: MaximumLikelihood, alpha: Real) -> State:
+def state(law: TwoGaussians, rule: MaximumLikelihood, alpha: Real) -> State:
     r"""The state after $\alpha$ examples per dimension: a pure JAX function of law, rule and $\alpha$.
 
     Args:
@@ -127,7 +127,7 @@ def state(law: Law, rule: MaximumLikelihood, alpha: Real) -> State:
     )
 
 
-def splitting(law: Law, alpha: Real) -> Array:
+def splitting(law: TwoGaussians, alpha: Real) -> Array:
     r"""The width below which one centre becomes two.
 
     $$\sigma_1 = (1 + l)\Big(1 + \frac{1}{\alpha l}\Big) \ \text{above}\ \alpha_c = l^{-2}, \qquad
@@ -147,24 +147,23 @@ def _unsplit_stability(rule: MaximumLikelihood, alpha: Array) -> Array:
     return alpha * jnp.square(a / (1 - a))
 
 
-def _start(law: Law, rule: MaximumLikelihood, alpha: Array) -> tuple[Array, Array, Array]:
+def _start(law: TwoGaussians, rule: MaximumLikelihood, alpha: Array) -> tuple[Array, Array, Array]:
     """$(r, q, x)$ by the scaled equations, in which order cannot be lost to the random state: that is divided out."""
     law, rule, alpha = jax.lax.stop_gradient((law, rule, alpha))
     l, width = jnp.square(law.separation) / 2, jnp.asarray(rule.width)
 
-    def equations(x: Array, ordered: Array) -> Array:
+    def both(x: Array, ordered: Array) -> Array:
         k, b, c = jax.nn.sigmoid(x[0]), jnp.exp(x[1]), ordered * jax.nn.sigmoid(x[2])
-        average = averages(k, b, c, l)
-        direction = jnp.where(ordered > 0, jnp.log(jnp.sqrt(l) * alpha * b * average.T), x[2])
-        length = jnp.log(alpha * jnp.square(b) * average.T2) - jnp.log1p(-jnp.square(c))
-        return jnp.stack([length, direction, jnp.log((1 - k) * (1 / (alpha * b) + average.zT) / width)])
+        at = equations(k, b, c, l, alpha)
+        direction = jnp.where(ordered > 0, at.direction, x[2])
+        return jnp.stack([at.length, direction, jnp.log((1 - k) * at.scale / width)])
 
     def found(guess: Array, ordered: Array) -> tuple[Array, Array]:
         r, q, x = guess
         s = jnp.sqrt(q) / width  # k/(1 - k)
         cosine = jnp.clip(r * jnp.sqrt(2 / q), 0.01, 0.99)
         begin = jnp.stack([jnp.log(s), jnp.log(x / width**2 / (1 + s)), jnp.log(cosine / (1 - cosine))])
-        root = three(lambda x: equations(x, ordered), begin)
+        root = three(lambda x: both(x, ordered), begin)
         s, c = jnp.exp(root.value[0]), ordered * jax.nn.sigmoid(root.value[2])
         state = jnp.stack(
             [c * s * width / jnp.sqrt(2.0), (s * width) ** 2, jnp.exp(root.value[1]) * (1 + s) * width**2]
@@ -177,11 +176,11 @@ def _start(law: Law, rule: MaximumLikelihood, alpha: Array) -> tuple[Array, Arra
     return r, q, x
 
 
-def _ordered_guess(law: Law, rule: MaximumLikelihood, alpha: Array) -> Array:
+def _ordered_guess(law: TwoGaussians, rule: MaximumLikelihood, alpha: Array) -> Array:
     r"""$(r, q, x)$ between what is known at the splitting line and at width 0, where this is two-means clustering."""
     l, u0 = jnp.square(law.separation) / 2, jnp.asarray(law.separation)
     top = (1 + l) * (1 + 1 / (alpha * l))
-    y = jnp.minimum(rule.width / top, 0.999)
+    y = jnp.minimum(rule.width / top, 1 - 1e-12)
     c1 = jnp.sqrt(jnp.clip((1 - 1 / (alpha * l * l)) / (1 + 1 / (alpha * l)), 0.01, 0.99))
 
     def means(_: int, c: Array) -> Array:
@@ -202,14 +201,14 @@ def _ordered_guess(law: Law, rule: MaximumLikelihood, alpha: Array) -> Array:
 
 def _random_guess(rule: MaximumLikelihood, alpha: Array) -> Array:
     """The same without a direction."""
-    y = jnp.minimum(rule.width / jnp.square(1 + 1 / jnp.sqrt(alpha)), 0.999)
+    y = jnp.minimum(rule.width / jnp.square(1 + 1 / jnp.sqrt(alpha)), 1 - 1e-12)
     q = (1 - y) * jnp.square(1 / jnp.sqrt(alpha) + jnp.sqrt(2 / jnp.pi))
     chi = 1 + jnp.sqrt(alpha) * (y + (1 - y) * jnp.sqrt(2 / jnp.pi))
     return jnp.stack([jnp.zeros(()), q, chi * rule.width / alpha])
 
 
 @jax.jit
-def _some(laws: Law, rules: MaximumLikelihood, alphas: Array) -> State:
+def _some(laws: TwoGaussians, rules: MaximumLikelihood, alphas: Array) -> State:
     return jax.vmap(state)(laws, rules, alphas)
 
 
@@ -225,7 +224,7 @@ def _states(plan: controls.Plan, alphas: np.ndarray) -> dict[str, np.ndarray]:
 
 
 @double
-def curve(law: Law, rule: MaximumLikelihood, *, alpha: Any, **sweep: Any) -> xr.Dataset:
+def curve(law: TwoGaussians, rule: MaximumLikelihood, *, alpha: Any, **sweep: Any) -> xr.Dataset:
     """Order parameters and error of maximum likelihood in theory.
 
     Args:
@@ -257,7 +256,7 @@ def curve(law: Law, rule: MaximumLikelihood, *, alpha: Any, **sweep: Any) -> xr.
 
 
 @jax.jit
-def _optimal(law: Law, alphas: Array) -> Array:
+def _optimal(law: TwoGaussians, alphas: Array) -> Array:
     l = jnp.square(law.separation) / 2
 
     def update(_: int, c2: Array) -> Array:
@@ -270,7 +269,7 @@ def _optimal(law: Law, alphas: Array) -> Array:
 
 
 @double
-def optimum(law: Law, *, alpha: Any) -> xr.Dataset:
+def optimum(law: TwoGaussians, *, alpha: Any) -> xr.Dataset:
     r"""The least error that any estimate from so many unlabelled examples can have on average (Bayes).
 
     $$c^2 = \frac{\alpha l T}{1 + \alpha l T}, \qquad T = \langle \tanh(B + \sqrt B z) \rangle, \quad B = l c^2$$

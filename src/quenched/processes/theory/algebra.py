@@ -178,7 +178,8 @@ class Thin(Response):
             lambda z: symmetric(rough, z), jax.ShapeDtypeStruct(b.shape, b.dtype), lx.positive_semidefinite_tag
         )
         once = accuracy > ROUGH
-        solver = lx.CG(*(2 * [accuracy if once else accuracy**0.5]), max_steps=500)
+        left = accuracy if once else float(accuracy**0.5)
+        solver = lx.CG(left, left, max_steps=500)
 
         def approach(z: Array, rest: Array) -> Array:
             unit = jnp.max(jnp.abs(rest))  # the accuracy is meant relative to the largest component
