@@ -74,9 +74,6 @@ CASES = {
     "mixture below": BELOW,
     "mixture opening": (mixture(1.0, 1.5), 5.0, 0.3, 0.6, 2.2501),
     "mixture above": ABOVE,
-    "selection below": (selection(2.0), 20.0, 0.9, 0.9, 0.1),
-    "selection above": (selection(2.0), 20.0, 0.5, 0.6, 0.6),
-    "selection far above": (selection(6.0), 20.0, 0.2, 0.8, 3.0),
 }
 
 
@@ -247,23 +244,16 @@ def with_derivatives(make):
     return jax.jit(jax.jacfwd(overlaps, has_aux=True))
 
 
-WITH_DERIVATIVES = {
-    "mixture": with_derivatives(lambda sigma: mixture(1.0, sigma)),
-    "selection": with_derivatives(selection),
-}
+SELECTION = with_derivatives(selection)
 
 
 @pytest.mark.parametrize(
-    ("name", "parameter", "alpha", "start", "jumps"),
-    [
-        ("mixture", 1.5, 5.0, (0.19, 0.65, 0.9), False),
-        ("mixture", 0.3, 8.0, (0.37, 1.3, 0.11), True),
-        ("selection", 2.0, 20.0, (0.94, 0.93, 0.05), False),
-        ("selection", 5.0, 20.0, (0.02, 0.9, 0.6), True),  # the overfit state
-    ],
+    ("parameter", "start", "jumps"),
+    [(2.0, (0.94, 0.93, 0.05), False), (5.0, (0.02, 0.9, 0.6), True)],  # informed; overfit
 )
-def test_implicit_derivatives_are_finite_differences(double, name, parameter, alpha, start, jumps):
-    solve = WITH_DERIVATIVES[name]
+def test_implicit_derivatives_are_finite_differences(double, parameter, start, jumps):
+    """Of mixtures they are tested in tests/mixtures."""
+    solve, alpha = SELECTION, 20.0
     ours, found = solve(parameter, alpha, start)
     assert int(found.outcome) == Outcome.converged
     assert np.isinf(float(found.stability)) == jumps
@@ -305,19 +295,6 @@ def test_theory_is_what_scikit_learn_finds(double, energy, kinks, learner):
     mean, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(RUNS)
     expected = np.array([theory.R, theory.Q])
     assert np.all(np.abs(mean - expected) < 4 * error + FINITE_SIZE / SIZE), (mean, error, expected)
-
-
-def test_one_program_gives_what_many_do(double):
-    problem, alpha = mixture(1.0, 1.5), 5.0
-    sigma = jnp.array([1.2, 1.5, 1.8])
-    start = (0.19, 0.65, 0.9)
-    many = jax.jit(jax.vmap(lambda sigma: replica.state(mixture(1.0, sigma), alpha, start)))(sigma)
-    for i in range(3):
-        one = replica.state(mixture(1.0, sigma[i]), alpha, start)
-        np.testing.assert_allclose([value[i] for value in many[:6]], one[:6], rtol=1e-10, atol=1e-12)
-    assert float(replica.stability(problem, alpha, *(value[1] for value in many[:3]))) == pytest.approx(
-        float(many.stability[1]), rel=1e-10
-    )
 
 
 def test_replica_symmetry_is_unstable_where_the_map_jumps(double):

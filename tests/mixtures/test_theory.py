@@ -140,22 +140,23 @@ def test_width_zero_of_the_random_phase():
 def test_length_is_the_mean_of_field_times_sign(double, alpha, separation, width):
     """q = <eta t>, the iteration multiplied by the splitting vector; and both forms of the energy."""
     law, rule = TwoGaussians(separation), MaximumLikelihood(width)
-    start = states._ordered_guess(law, rule, jnp.asarray(alpha))
-    core = IDENTITY_STATE(states.problem(law, rule), alpha, tuple(start))
-    mean, energy = IDENTITY(core, states.problem(law, rule), width)
-    np.testing.assert_allclose(mean, core.Q, rtol=1e-9)
-    np.testing.assert_allclose(energy, core.free_energy / alpha, rtol=1e-9)
+    r, q, x = BEGIN(law, rule, alpha)
+    state = at(alpha, separation, width)
+    mean, energy = IDENTITY(states.problem(law, rule), r, q, x, width)
+    np.testing.assert_allclose([r, q], [state.r.item(), state.q.item()], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(mean, q, rtol=1e-9)
+    np.testing.assert_allclose(energy, state.free_energy.item(), rtol=1e-9)
 
 
-IDENTITY_STATE = jax.jit(replica.state)
+BEGIN = jax.jit(states._start)
 
 
 @jax.jit
-def IDENTITY(core, asked, width):
+def IDENTITY(asked, r, q, x, width):
     def both(y, u, slope):
-        return y * jnp.tanh(y / width), core.Q / (2 * width) - jnp.log(jnp.cosh(y / width))
+        return y * jnp.tanh(y / width), q / (2 * width) - jnp.log(jnp.cosh(y / width))
 
-    return replica.averages(asked, core.R, core.Q, core.z, both)
+    return replica.averages(asked, r, q, x, both)
 
 
 def test_the_random_phase_is_never_stable():
@@ -232,14 +233,15 @@ def test_the_best_width_lies_between_the_true_one_and_the_splitting():
 # ---- JAX, derivatives, bad input
 
 
-def test_derivative_of_the_error(double):
-    """Implicit differentiation against finite differences, with and without a jump of the field."""
+def test_derivative_of_the_error_and_one_state_of_many(double):
+    """Implicit differentiation against finite differences, with and without a jump of the field; vmap = one by one."""
     law = TwoGaussians(2.0)
-    error = jax.jit(lambda width: theory.state(law, MaximumLikelihood(width), 1.0).error)
-    slope = jax.jit(jax.grad(lambda width: theory.state(law, MaximumLikelihood(width), 1.0).error))
-    for width in (3.0, 0.8):
-        finite = (error(width + 1e-4) - error(width - 1e-4)) / 2e-4
-        np.testing.assert_allclose(slope(width), finite, rtol=1e-5)
+    both = jax.jit(jax.value_and_grad(lambda width: theory.state(law, MaximumLikelihood(width), 1.0).error))
+    many = at(1.0, 2.0, [3.0, 0.8]).error.values
+    for width, error in zip((3.0, 0.8), many, strict=True):
+        finite = (both(width + 1e-4)[0] - both(width - 1e-4)[0]) / 2e-4
+        np.testing.assert_allclose(both(width)[1], finite, rtol=1e-5)
+        np.testing.assert_allclose(both(width)[0], error, rtol=1e-10)
 
 
 def test_a_sweep_is_its_points():

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optimistix as optx
+from jax.flatten_util import ravel_pytree
 
 from quenched.core.types import Array, Outcome, Real
 
@@ -79,42 +81,94 @@ def fixed_point(
 
 
 def three(
-    function: Callable[[Array], Array], start: Array, *, tolerance: float = 1e-12, max_steps: int = 80
+    function: Callable[[Array], tuple[Array, Array]],
+    start: Array,
+    *,
+    plain: Callable[[Array, Array], Array] | None = None,
+    plain_steps: Any = 0,
+    tolerance: float = 1e-13,
+    max_steps: int = 80,
+    furthest: float = 1.0,
 ) -> Solution:
     """Solve three equations in three unknowns, many systems side by side.
 
     Newton's steps, those of Levenberg and Marquardt where Newton's are long. No LAPACK is called: in many threads at
-    once, as in a vectorised program, that may wait for ever. Not differentiable: for derivatives take a last step.
+    once, as in a vectorised program, that may wait for ever. Not differentiable: see `implicit`.
 
     Args:
-        function: equations `[3]` of unknowns `[3]`.
+        function: of the unknowns `[3]`; gives the equations `[3]` and other values there.
         start: where to begin.
+        plain: a step from the unknowns and the equations there, which comes first; it may go uphill.
+        plain_steps: how many of those.
         tolerance: what the equations may leave over.
         max_steps: at most.
+        furthest: the longest step in any unknown.
+
+    Returns:
+        As `value` the unknowns and the other values there.
     """
 
-    def body(carry: tuple[Array, ...]) -> tuple[Array, ...]:
-        x, r, J, trial, damping, count = carry
-        J_trial, r_trial = jax.jacfwd(lambda x: (function(x),) * 2, has_aux=True)(trial)
-        better = (jnp.sum(jnp.square(r_trial)) < jnp.sum(jnp.square(r))) & jnp.all(jnp.isfinite(J_trial))
-        x, r, J = (jnp.where(better, new, old) for new, old in ((trial, x), (r_trial, r), (J_trial, J)))
-        damping = jnp.where(better, damping / 6, damping * 4)
+    def body(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        old, trial, damping, count = carry
+        J, (r, values) = jax.jacfwd(lambda x: (function(x)[0], function(x)), has_aux=True)(trial)
+        better = jnp.sum(jnp.square(r)) < jnp.sum(jnp.square(old[1]))  # False for what is not a number
+        better = (better | (count < plain_steps)) & jnp.all(jnp.isfinite(J))
+        x, r, J, _ = best = jax.tree.map(lambda a, b: jnp.where(better, a, b), (trial, r, J, values), old)
+        damping = jnp.where(count <= plain_steps, 0.01, jnp.where(better, damping / 6, damping * 4))
         newton, normal = -cramer(J, r), J.T @ J
         damped = -cramer(normal + damping * jnp.diag(jnp.diagonal(normal) + 1e-12), J.T @ r)
         short = jnp.all(jnp.abs(newton) * jnp.maximum(damping, 1.0) < 0.5)
         step = jnp.where(short, newton, damped)
-        return x, r, J, x + step / jnp.maximum(1.0, jnp.max(jnp.abs(step))), damping, count + 1
+        step = step if plain is None else jnp.where(count < plain_steps, plain(x, r), step)
+        return best, x + step * jnp.minimum(1.0, furthest / jnp.max(jnp.abs(step))), damping, count + 1
 
-    def unfinished(carry: tuple[Array, ...]) -> Array:
-        _, r, _, trial, damping, count = carry
-        going = (jnp.max(jnp.abs(r)) > tolerance) & (count < max_steps)
-        return going & jnp.all(jnp.isfinite(trial)) & (damping < 1e14)
+    def unfinished(carry: tuple[Any, ...]) -> Array:
+        (_, r, _, _), trial, damping, count = carry
+        possible = jnp.all(jnp.isfinite(trial)) & (damping < 1e8)
+        return (count < max_steps) & possible & (jnp.max(jnp.abs(r)) > tolerance)
 
-    begin = (start, jnp.full(3, jnp.inf), jnp.eye(3), start, jnp.asarray(0.01), jnp.asarray(0))
-    x, r, _, _, _, count = jax.lax.while_loop(unfinished, body, begin)
+    unknown = jax.tree.map(lambda v: jnp.full(v.shape, jnp.nan), jax.eval_shape(function, start)[1])
+    begin = ((start, jnp.full(3, jnp.inf), jnp.eye(3), unknown), start, jnp.asarray(0.01), jnp.asarray(0))
+    (x, r, _, values), _, _, count = jax.lax.while_loop(unfinished, body, begin)
     left = jnp.max(jnp.abs(r))
     stopped = jnp.where(count < max_steps, Outcome.failed, Outcome.stalled)
-    return Solution(x, jnp.where(left <= tolerance, Outcome.converged, stopped), left, count)
+    return Solution((x, values), jnp.where(left <= tolerance, Outcome.converged, stopped), left, count)
+
+
+def implicit(function: Callable[[Array, Any], tuple[Array, Array]], found: tuple[Array, Array], args: Any) -> Array:
+    """A root of three equations and other values there, with their derivatives by the implicit-function theorem.
+
+    $dx = -J^{-1} F_\\theta\\, d\\theta$ with both matrices by forward differentiation: the parameters are few, and
+    the same program serves forward and reverse derivatives.
+
+    Args:
+        function: of the unknowns and `args`; gives the equations `[3]` and other values.
+        found: the unknowns and the values, as `three` gives them.
+        args: a pytree; derivatives are with respect to its real arrays.
+
+    Returns:
+        Unknowns and values, one after the other.
+    """
+    moving, fixed = eqx.partition(args, eqx.is_inexact_array)
+    theta, restore = ravel_pytree(moving)
+
+    @jax.custom_jvp
+    def root(theta: Array, x: Array, values: Array) -> Array:
+        return jnp.concatenate([x, values])
+
+    @root.defjvp
+    def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
+        theta, x, values = primals
+
+        def all_of(x: Array, theta: Array) -> Array:
+            return jnp.concatenate(function(x, eqx.combine(restore(theta), fixed)))
+
+        J, F = jax.jacfwd(all_of, (0, 1))(x, theta)
+        right = F @ tangents[0]
+        dx = -cramer(J[:3], right[:3])
+        return root(theta, x, values), jnp.concatenate([dx, right[3:] + J[3:] @ dx])
+
+    return root(theta, *jax.lax.stop_gradient(found))
 
 
 def cramer(matrix: Array, right: Array) -> Array:

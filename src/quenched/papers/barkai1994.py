@@ -91,7 +91,12 @@ def figure_3(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     """The overlap against the width: theory, annealing, and the minima that random starts find."""
     law, key = mixtures.TwoGaussians(2.0), jax.random.key(3) if key is None else key
     annealed = np.array([0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 4.4, 5.0])
-    curve = mixtures.curve(law, RULE, alpha=1.0, width=np.unique(np.concatenate([annealed, np.linspace(0.1, 4.5, 60), [4.45, 4.48, 4.495]])))
+    curve = mixtures.curve(
+        law,
+        RULE,
+        alpha=1.0,
+        width=np.unique(np.concatenate([annealed, np.linspace(0.1, 4.5, 60), [4.45, 4.48, 4.495]])),
+    )
     points = mixtures.measure(law, RULE, alpha=1.0, width=annealed, size=500, runs=20, key=key, folder=folder)
     dots = mixtures.spectrum(
         law, RULE, alpha=1.0, width=[0.2, 0.5, 0.8, 1.1, 1.3, 1.5, 1.7, 2.0, 2.5, 3.0], size=500,

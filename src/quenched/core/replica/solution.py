@@ -11,7 +11,6 @@ temperature.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ import numpy as np
 import xarray as xr
 
 from quenched.core import checks, results
+from quenched.core.fixed_point import Solution, implicit, three
 from quenched.core.replica.fields import Nodes, nodes
 from quenched.core.replica.problem import Problem, check
 from quenched.core.types import Array, InputError, Outcome, Real, double, outcome_names, require_double
@@ -174,21 +174,24 @@ def _from(problem: Problem, alpha: Array, start: tuple[Array, ...] | None) -> St
 @jax.jit
 def _state(problem: Problem, alpha: Array, starts: Array, count: Array, relaxed: Array) -> State:
     """The best of the first `count` starts (cosine, Q, z)."""
-    equations = functools.partial(_scaled, *jax.lax.stop_gradient((problem, alpha)))
+    frozen = jax.lax.stop_gradient((problem, alpha))
     begin = jax.lax.stop_gradient(jnp.concatenate([starts[:, :1], jnp.log(starts[:, 1:])], axis=1))
 
-    def attempt(i: Array, best: _Found) -> _Found:
-        found = _search(equations, begin[i], relaxed)
+    def attempt(i: Array, best: Solution) -> Solution:
+        found = three(
+            lambda x: _scaled(x, frozen), begin[i], plain=_relaxed, plain_steps=relaxed,
+            tolerance=ENOUGH, max_steps=STEPS, furthest=FURTHEST,
+        )  # fmt: skip
         good, was_good = found.residual < ACCURACY, best.residual < ACCURACY
-        lower = found.x[3] < best.x[3]  # the free energy
+        lower = found.value[1][0] < best.value[1][0]  # the free energy
         better = jnp.where(was_good, good & lower, found.residual < best.residual)
         return jax.tree.map(lambda new, old: jnp.where(better, new, old), found, best)
 
-    nothing = _Found(jnp.full(6, jnp.nan), jnp.asarray(jnp.inf), jnp.asarray(0))
+    lost = (jnp.full(3, jnp.nan), jnp.full(3, jnp.nan))
+    nothing = Solution(lost, jnp.asarray(Outcome.failed), jnp.asarray(jnp.inf), jnp.asarray(0))
     found = jax.lax.fori_loop(0, count, attempt, nothing)
-    x = _implicit(lambda x: _scaled(problem, alpha, x), found.x)
-    stopped = jnp.where(found.steps < STEPS, Outcome.failed, Outcome.stalled)
-    outcome = jnp.where(found.residual < ACCURACY, Outcome.converged, stopped)
+    x = implicit(_scaled, found.value, (problem, alpha))
+    outcome = jnp.where(found.residual < ACCURACY, Outcome.converged, found.outcome)
     R, Q, z = _order_parameters(problem, x)
     return State(R, Q, z, x[3], x[4], x[5], outcome, found.residual)
 
@@ -199,8 +202,9 @@ def _order_parameters(problem: Problem, x: Array) -> tuple[Array, Array, Array]:
     return x[0] * jnp.sqrt(problem.rho2 * Q), Q, z
 
 
-def _scaled(problem: Problem, alpha: Array, x: Array) -> tuple[Array, Array]:
+def _scaled(x: Array, asked: tuple[Problem, Array]) -> tuple[Array, Array]:
     """The saddle equations free of units; and the free energy, the energy of an example and the stability."""
+    problem, alpha = asked
     R, Q, z = _order_parameters(problem, x)
     at = nodes(problem, R, Q, z)
     f, (f_R, f_Q, f_z) = jax.value_and_grad(_given(problem, alpha, at, R, Q, z), argnums=(0, 1, 2))(R, Q, z)
@@ -209,78 +213,10 @@ def _scaled(problem: Problem, alpha: Array, x: Array) -> tuple[Array, Array]:
     return equations, jnp.stack([f, energy, _stability(alpha, at)])
 
 
-def _implicit(function: Callable[[Array], tuple[Array, Array]], found: Array) -> Array:
-    """A root (three unknowns, followed by three values there) with its derivatives by the implicit-function theorem."""
-
-    def both(x: Array) -> Array:
-        equations, values = function(x[:3])
-        return jnp.concatenate([equations, x[3:] - values])
-
-    def tangent(linear: Callable[[Array], Array], right: Array) -> Array:
-        columns = jax.vmap(linear)(jnp.eye(3, 6)).T  # of the unknowns; the values stand by themselves
-        unknown = _solve(columns[:3], right[:3])
-        return jnp.concatenate([unknown, right[3:] - columns[3:] @ unknown])
-
-    return jax.lax.custom_root(both, found, lambda _, x: x, tangent)  # it has been found already
-
-
-class _Found(NamedTuple):
-    x: Array  # the three unknowns, and the other values there
-    residual: Array
-    steps: Array
-
-
 def _relaxed(x: Array, r: Array) -> Array:
     """A step of plain iteration: each equation is solved for its own order parameter, and half the way is gone."""
     ln_Q, ln_z = jnp.log(jnp.maximum(1 - r[2], 0.1)), -jnp.log(jnp.maximum(1 + r[1], 0.1))
     return 0.5 * jnp.stack([(x[0] - r[0]) * jnp.exp(-0.5 * ln_Q) - x[0], ln_Q, ln_z])
-
-
-def _search(function: Callable[[Array], tuple[Array, Array]], start: Array, relaxed: Array) -> _Found:
-    """A root of three equations by Newton steps that fall back on Levenberg and Marquardt's.
-
-    Args:
-        function: gives the equations, and other values.
-        start: where to begin.
-        relaxed: so many steps of plain iteration come first; for convex energies they lead close from anywhere.
-    """
-
-    def twice(x: Array) -> tuple[Array, tuple[Array, Array]]:
-        equations, values = function(x)
-        return equations, (equations, values)
-
-    def body(carry: tuple[Any, ...]) -> tuple[Any, ...]:
-        (x, r, J, values), trial, damping, count = carry
-        J_trial, (r_trial, values_trial) = jax.jacfwd(twice, has_aux=True)(trial)
-        better = jnp.sum(jnp.square(r_trial)) < jnp.sum(jnp.square(r))  # False for NaN
-        better = (better | (count < relaxed)) & jnp.all(jnp.isfinite(J_trial))
-        tried = (trial, r_trial, J_trial, values_trial)
-        x, r, J, values = jax.tree.map(lambda new, old: jnp.where(better, new, old), tried, (x, r, J, values))
-        damping = jnp.where(count <= relaxed, 0.01, jnp.where(better, damping / 6, damping * 4))
-        newton = -_solve(J, r)
-        normal = J.T @ J
-        damped = -_solve(normal + damping * jnp.diag(jnp.diagonal(normal) + 1e-12), J.T @ r)
-        short = jnp.all(jnp.abs(newton) * jnp.maximum(damping, 1.0) < 0.5)
-        step = jnp.where(count < relaxed, _relaxed(x, r), jnp.where(short, newton, damped))
-        step *= jnp.minimum(1.0, FURTHEST / jnp.max(jnp.abs(step)))
-        return (x, r, J, values), x + step, damping, count + 1
-
-    def unfinished(carry: tuple[Any, ...]) -> Array:
-        (_, r, _, _), trial, damping, count = carry
-        possible = jnp.all(jnp.isfinite(trial)) & (damping < 1e8)
-        return (count < STEPS) & possible & (jnp.max(jnp.abs(r)) > ENOUGH)
-
-    nothing = (start, jnp.full(3, jnp.inf), jnp.eye(3), jnp.full(3, jnp.nan))
-    begin = (nothing, start, jnp.asarray(0.01), jnp.asarray(0))
-    (x, r, _, values), _, _, count = jax.lax.while_loop(unfinished, body, begin)
-    return _Found(jnp.concatenate([x, values]), jnp.max(jnp.abs(r)), count)
-
-
-def _solve(matrix: Array, right: Array) -> Array:
-    """Three linear equations by Cramer's rule: LAPACK in many threads at once may wait for ever."""
-    a, b, c = matrix.T
-    bc = jnp.cross(b, c)
-    return jnp.stack([right @ bc, right @ jnp.cross(c, a), right @ jnp.cross(a, b)]) / (a @ bc)
 
 
 @double

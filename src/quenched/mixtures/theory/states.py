@@ -152,22 +152,21 @@ def _start(law: TwoGaussians, rule: MaximumLikelihood, alpha: Array) -> tuple[Ar
     law, rule, alpha = jax.lax.stop_gradient((law, rule, alpha))
     l, width = jnp.square(law.separation) / 2, jnp.asarray(rule.width)
 
-    def both(x: Array, ordered: Array) -> Array:
+    def both(x: Array, ordered: Array) -> tuple[Array, Array]:
         k, b, c = jax.nn.sigmoid(x[0]), jnp.exp(x[1]), ordered * jax.nn.sigmoid(x[2])
         at = equations(k, b, c, l, alpha)
         direction = jnp.where(ordered > 0, at.direction, x[2])
-        return jnp.stack([at.length, direction, jnp.log((1 - k) * at.scale / width)])
+        return jnp.stack([at.length, direction, jnp.log((1 - k) * at.scale / width)]), at.stability
 
     def found(guess: Array, ordered: Array) -> tuple[Array, Array]:
         r, q, x = guess
         s = jnp.sqrt(q) / width  # k/(1 - k)
         cosine = jnp.clip(r * jnp.sqrt(2 / q), 0.01, 0.99)
         begin = jnp.stack([jnp.log(s), jnp.log(x / width**2 / (1 + s)), jnp.log(cosine / (1 - cosine))])
-        root = three(lambda x: both(x, ordered), begin)
-        s, c = jnp.exp(root.value[0]), ordered * jax.nn.sigmoid(root.value[2])
-        state = jnp.stack(
-            [c * s * width / jnp.sqrt(2.0), (s * width) ** 2, jnp.exp(root.value[1]) * (1 + s) * width**2]
-        )
+        root = three(lambda x: both(x, ordered), begin, tolerance=1e-12)
+        log_s, log_b, logit_c = root.value[0]
+        s, c = jnp.exp(log_s), ordered * jax.nn.sigmoid(logit_c)
+        state = jnp.stack([c * s * width / jnp.sqrt(2.0), (s * width) ** 2, jnp.exp(log_b) * (1 + s) * width**2])
         return state, root.outcome == Outcome.converged
 
     guesses = jnp.stack([_ordered_guess(law, rule, alpha), _random_guess(rule, alpha)])
