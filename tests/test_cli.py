@@ -164,6 +164,20 @@ def test_simulate_prints_errors_and_the_agreement(run, tmp_path):
     assert re.search(r"theory and simulation (agree|DISAGREE): p = .*allowance 0\.05", out)
 
 
+def test_a_theory_that_is_not_exact_says_so_and_a_phase_is_a_word(run):
+    code, out, _ = run("curve", "mixtures", "--separation", "2", "--alpha", "1", "--width", "1,3,5")
+    assert code == 0
+    assert out.split("phase")[1].split()[:3] == ["ordered", "ordered", "unsplit"]
+    assert out.split("stability")[1].split()[0] == "inf"
+    assert "stability above 1 at 1 of 3 points" in out
+
+
+def test_a_start_is_refused_where_the_theory_has_none(run):
+    code, _, err = run("curve", "mixtures", "--alpha", "1", "--start", "annealed")
+    assert code == 2
+    assert "does not depend on the start" in err
+
+
 def test_too_few_runs_to_compare_are_still_printed(run):
     code, out, _ = run(*SIMULATE, "--size", 20, "--runs", 9, "--simulator", "chain", "--tests", 50)
     assert code == 0

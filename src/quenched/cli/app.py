@@ -31,7 +31,7 @@ ScienceArgument = Annotated[str | None, typer.Argument(help="Which science, such
 LawOption = Annotated[str | None, typer.Option("--law", help="The world, such as two-clusters.")]
 RuleOption = Annotated[str | None, typer.Option("--rule", help="The student, such as lvq1, lvq+, lvq2.1 or vq.")]
 StartOption = Annotated[
-    str | None, typer.Option("--start", help="Where it begins: near-origin, or R=..;Q=.. in numbers.")
+    str | None, typer.Option("--start", help="Where it begins, such as near-origin, or R=..;Q=.. in numbers.")
 ]
 OutOption = Annotated[Path | None, typer.Option("--out", help="Save the result as netCDF, FILE.nc.")]
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="Draw the result: FILE.png, .pdf or .svg.")]

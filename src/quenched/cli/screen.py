@@ -40,9 +40,9 @@ def show(result: xr.Dataset, console: Console) -> None:
 
 
 def _quantities(result: xr.Dataset) -> list[str]:
-    """Order parameters, single numbers first; words and truths are no quantities."""
-    aside = ("runs", "failed", "outcome")
-    names = [str(n) for n, x in result.data_vars.items() if n not in aside and x.dtype.kind in "fiu"]
+    """Order parameters, single numbers first; words (but for a phase) and truths are no quantities."""
+    aside = ("runs", "failed", "outcome", "residual")
+    names = [str(n) for n, x in result.data_vars.items() if n not in aside and (x.dtype.kind in "fiu" or n == "phase")]
     names = [n for n in names if not n.endswith(("_stderr", "_run"))]
     return sorted(names, key=lambda n: result[n].ndim)
 
@@ -72,8 +72,11 @@ def _components(result: xr.Dataset, name: str, dims: list[str]) -> list[tuple[st
 
 def _value(result: xr.Dataset, name: str, place: dict[str, int]) -> str:
     """One number, with its standard error if it has one."""
-    value = float(result[name].isel({d: i for d, i in place.items() if d in result[name].dims}))
-    if not np.isfinite(value) and "outcome" in result:
+    there = result[name].isel({d: i for d, i in place.items() if d in result[name].dims})
+    if there.dtype.kind == "U":
+        return str(there.values)
+    value = float(there)
+    if np.isnan(value) and "outcome" in result:
         return str(result["outcome"].isel(place, missing_dims="ignore").values)
     if f"{name}_stderr" not in result:
         return f"{value:.4f}"
@@ -94,6 +97,9 @@ def _remarks(result: xr.Dataset, rows: int, spots: int, dims: list[str]) -> list
     if "outcome" in result and (bad := int((result["outcome"] != "converged").sum())):
         words = sorted(set(np.unique(result["outcome"].values)) - {"converged"})
         lines.append(f"{bad} of {result['outcome'].size} points are not converged: {', '.join(map(str, words))}")
+    if "stability" in result and (broken := int((result["stability"] > 1).sum())):
+        lines.append(f"stability above 1 at {broken} of {result['stability'].size} points: replica symmetry is broken "
+                     "there, and the theory an approximation")  # fmt: skip
     if "failed" in result:
         failed, runs = int(result["failed"].sum()), int(result["runs"].min())
         lines.append(f"{runs} runs, {failed} failed" if failed else f"mean ± standard error over {runs} runs")
