@@ -19,6 +19,7 @@ import numpy as np
 from quenched.mixtures.learner import relax
 from quenched.mixtures.model import MaximumLikelihood, TwoGaussians
 from quenched.mixtures.simulation import spectrum
+from quenched.mixtures.theory import phase_lines
 
 KEY = jax.random.key(0)
 N = 500
@@ -102,8 +103,23 @@ def iteration(width: float) -> tuple[float, float]:
     return one / 20, many
 
 
+def diagram() -> Iterator[tuple]:
+    """All lines of the phase diagram, in wall seconds after compilation."""
+    law, alphas = TwoGaussians(1.0), np.geomspace(0.5, 20, 200)
+    phase_lines(law, alpha=alphas[:2])
+    begin = time.perf_counter()
+    found = phase_lines(law, alpha=alphas)
+    seconds = time.perf_counter() - begin
+    off = float(np.nanmax(np.abs(found.splitting_ordered - 1.5 * (1 + 2 / alphas))))
+    yield (
+        "phase diagram, separation 1, 200 sample sizes, wall seconds after compilation", f"{seconds:.1f} s",
+        f"{seconds:.1f}", "below 10", f"splitting line within {off:.0e} of its closed form",
+    )  # fmt: skip
+
+
 def rows() -> Iterator[tuple]:
     """Every ratio: work, times, value, promise, accuracy."""
+    yield from diagram()
     yield from peers()
     yield from starts()
 

@@ -48,7 +48,7 @@ def test_widths_are_passed_through_by_one_annealing():
     up, down = (measure(LAW, RULE, width=widths, **SMALL) for widths in ([1.2, 1.6], [1.6, 1.2]))
     np.testing.assert_array_equal(down.width, [1.6, 1.2])
     np.testing.assert_array_equal(up.r_run.sel(width=1.2), down.r_run.sel(width=1.2))
-    assert quenched.plot(up, variables="r").axes[0].get_xlabel() == "width"
+    assert quenched.plot(up, variables="r").axes[0].get_xlabel().startswith("width")
     alone = measure(LAW, MaximumLikelihood(1.2), **SMALL)
     assert alone.r.dims == ()
     np.testing.assert_allclose(alone.free_energy_run, up.free_energy_run.sel(width=1.2), atol=0.03)

@@ -195,8 +195,8 @@ def phase_lines(law: TwoGaussians, *, alpha: Any, **sweep: Any) -> xr.Dataset:
     Examples:
         >>> from quenched import mixtures
         >>> lines = mixtures.phase_lines(mixtures.TwoGaussians(separation=1.0), alpha=[5.0, 8.0])
-        >>> lines.splitting_ordered.values.round(4)
-        array([2.1   , 1.875 ])
+        >>> lines.splitting_ordered.values.round(4).tolist()
+        [2.1, 1.875]
     """
     alphas = checks.increasing("alpha", alpha)
     checks.positive("alpha", alphas)
