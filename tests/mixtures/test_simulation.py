@@ -7,6 +7,7 @@ from scipy.special import erfc
 
 import quenched
 from quenched.core.types import InputError
+from quenched.mixtures import theory
 from quenched.mixtures.model import Annealed, MaximumLikelihood, RandomStart, TwoGaussians
 from quenched.mixtures.simulation import follow, measure, spectrum
 
@@ -21,14 +22,16 @@ SMALL = {"alpha": 2.0, "size": 40, "runs": 6, "key": KEY, "tests": 400}
 
 @pytest.fixture(scope="module")
 def large():
-    return measure(LAW, RULE, width=[1.6, 3.0, 5.5], runs=8, start=Annealed(from_width=8.0, step=0.1), **LARGE)
+    return measure(LAW, RULE, width=[1.6, 3.0, 5.5], runs=20, start=Annealed(from_width=8.0, step=0.1), **LARGE)
 
 
 def test_annealing_meets_the_replica_theory(large):
-    """Numbers of the theory at width 3, and none above the splitting at 4.5; see `theory/mixtures.md`, section 5."""
-    points = large.sel(width=3.0)
-    assert abs(float(points.r) - 0.70072) < 3 * float(points.r_stderr) + FINITE_SIZE
-    assert abs(float(points.q) - 1.84525) < 3 * float(points.q_stderr) + 3 * FINITE_SIZE  # q has slope 2.6 in r
+    """Where replica symmetry holds, and none above the splitting at 4.5."""
+    split = large.sel(width=[1.6, 3.0])
+    curve = theory.curve(LAW, RULE, alpha=1.0, width=[1.6, 3.0])
+    for name, granted in (("r", FINITE_SIZE), ("q", 3 * FINITE_SIZE), ("error", FINITE_SIZE)):  # q has slope 2.6 in r
+        assert np.all(np.abs(split[name] - curve[name]) < 3 * split[f"{name}_stderr"] + granted)
+    assert quenched.agreement(curve, split, variables=["r", "q", "error", "free_energy"], allowance=FINITE_SIZE).passed
     assert float(large.q.sel(width=5.5)) < 1e-8
     assert int(large.failed) == 0
     assert np.all(large.outcome == "converged")
