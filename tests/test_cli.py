@@ -13,10 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
+from rich.console import Console
 
 import quenched
 from quenched import cli, papers, prototypes
-from quenched.cli import options
+from quenched.cli import options, screen
 from quenched.core.types import InputError
 from tests.conftest import CACHE
 
@@ -164,12 +166,23 @@ def test_simulate_prints_errors_and_the_agreement(run, tmp_path):
     assert re.search(r"theory and simulation (agree|DISAGREE): p = .*allowance 0\.05", out)
 
 
-def test_a_theory_that_is_not_exact_says_so_and_a_phase_is_a_word(run):
-    code, out, _ = run("curve", "mixtures", "--separation", "2", "--alpha", "1", "--width", "1,3,5")
-    assert code == 0
+def test_a_theory_that_is_not_exact_says_so_and_a_phase_is_a_word(capsys):
+    result = xr.Dataset(
+        {
+            "r": ("width", [0.9, 0.7, 0.0]),
+            "stability": ("width", [np.inf, 0.2, 0.1]),
+            "phase": ("width", ["ordered", "ordered", "unsplit"]),
+            "residual": ("width", [0.0, 0.0, 0.0]),
+            "outcome": ("width", ["converged"] * 3),
+        },
+        {"width": [1.0, 3.0, 5.0]},
+    )
+    screen.show(result, Console(width=120))
+    out = capsys.readouterr().out
     assert out.split("phase")[1].split()[:3] == ["ordered", "ordered", "unsplit"]
     assert out.split("stability")[1].split()[0] == "inf"
     assert "stability above 1 at 1 of 3 points" in out
+    assert "residual" not in out
 
 
 def test_a_start_is_refused_where_the_theory_has_none(run):

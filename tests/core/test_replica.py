@@ -7,12 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from quenched.core import replica
+from quenched.core.proof import agreement
 from quenched.core.types import InputError, Outcome
 from tests import tolerances
 from tests.systems import ridge
@@ -271,7 +273,7 @@ def clusters(rng, size, alpha, mean):
     return x, B, rng.choice([-1, 1], len(x))
 
 
-SIZE, RUNS, EXAMPLES, MEAN, RIDGE = 1000, 8, 2.0, 1.5, 1.0
+SIZE, RUNS, EXAMPLES, MEAN, RIDGE = 1000, 10, 2.0, 1.5, 1.0
 
 
 @pytest.mark.parametrize(
@@ -282,19 +284,21 @@ SIZE, RUNS, EXAMPLES, MEAN, RIDGE = 1000, 8, 2.0, 1.5, 1.0
     ],
     ids=["logistic", "hinge"],
 )
-def test_theory_is_what_scikit_learn_finds(double, energy, kinks, learner):
+def test_theory_is_what_scikit_learn_finds(energy, kinks, learner):
     problem = replica.Problem(energy, replica.Classes(means=MEAN), half_norm, kinks=kinks)  # RIDGE is 1
-    theory = replica.state(problem, EXAMPLES)
-    assert int(theory.outcome) == Outcome.converged
+    theory = replica.curve(problem, alpha=EXAMPLES)
+    assert theory.outcome == "converged"
     found = []
     rng = np.random.default_rng(4)
     for _ in range(RUNS):
         x, B, label = clusters(rng, SIZE, EXAMPLES, MEAN)
         J = learner.fit(label[:, None] * x / np.sqrt(SIZE), label).coef_[0]
         found.append([J @ B / SIZE, J @ J / SIZE])
-    mean, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(RUNS)
-    expected = np.array([theory.R, theory.Q])
-    assert np.all(np.abs(mean - expected) < 4 * error + FINITE_SIZE / SIZE), (mean, error, expected)
+    runs = {f"{name}_run": ("run", values) for name, values in zip("RQ", np.transpose(found), strict=True)}
+    means = {name: float(runs[f"{name}_run"][1].mean()) for name in "RQ"}
+    points = xr.Dataset(runs | means)
+    proof = agreement(theory, points, variables=["R", "Q"], allowance=FINITE_SIZE / SIZE)
+    assert proof.passed, proof
 
 
 def test_replica_symmetry_is_unstable_where_the_map_jumps(double):

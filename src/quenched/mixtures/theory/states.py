@@ -102,11 +102,12 @@ def state(law: TwoGaussians, rule: MaximumLikelihood, alpha: Real) -> State:
     Examples:
         >>> import jax
         >>> from quenched import mixtures
-        >>> law, rule = mixtures.TwoGaussians(separation=2.0), mixtures.MaximumLikelihood(width=3.0)
+        >>> law, rule = mixtures.TwoGaussians(2.0), mixtures.MaximumLikelihood
         >>> with jax.enable_x64(True):
-        ...     found = mixtures.theory.state(law, rule, 1.0)
-        >>> round(float(found.r), 5), round(float(found.q), 5)
-        (0.70072, 1.84525)
+        ...     error = jax.jit(jax.value_and_grad(lambda width: mixtures.theory.state(law, rule(width), 1.0).error))
+        ...     value, slope = error(3.0)
+        >>> round(float(value), 4), round(float(slope), 4)
+        (0.1511, 0.0012)
     """
     require_double("mixtures.theory.state")
     alpha = jnp.asarray(alpha, float)
