@@ -229,13 +229,6 @@ def test_check_values_of_mixtures(double):
         assert float(found.free_energy) == pytest.approx(alpha * float(found.example_energy), abs=1e-11)
 
 
-def test_check_values_of_selection(double):
-    found = replica.state(selection(2.0), 20.0)
-    np.testing.assert_allclose([found.R, found.Q], [0.93714, 0.92554], atol=tolerances.DIGITS)
-    assert float(found.free_energy) == pytest.approx(-8.86851, abs=tolerances.DIGITS)
-    assert float(found.stability) < 1
-
-
 def with_derivatives(make):
     """A compiled function of (parameter, alpha, start): a state as numbers, and its derivatives in the parameter."""
 
@@ -247,6 +240,13 @@ def with_derivatives(make):
 
 
 SELECTION = with_derivatives(selection)
+
+
+def test_check_values_of_selection(double):
+    found = SELECTION(2.0, 20.0, (0.8, 0.7, 0.1))[1]
+    np.testing.assert_allclose([found.R, found.Q], [0.93714, 0.92554], atol=tolerances.DIGITS)
+    assert float(found.free_energy) == pytest.approx(-8.86851, abs=tolerances.DIGITS)
+    assert float(found.stability) < 1
 
 
 @pytest.mark.parametrize(

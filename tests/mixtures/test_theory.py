@@ -207,6 +207,8 @@ def test_averages_of_the_scaled_form(double):
     np.testing.assert_allclose(found.zT, weight @ (z * T), rtol=1e-9)
     slope = b / (1 - k) / np.cosh(k / (1 - k) * w) ** 2
     np.testing.assert_allclose(found.response, weight @ (1 / (1 - slope) - 1) ** 2, rtol=1e-9)
+    jumping = scaled.averages(jnp.asarray(0.8), jnp.asarray(b), jnp.asarray(c), l)
+    assert np.isinf(jumping.response)
 
 
 # ---- bounds
