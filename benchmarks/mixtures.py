@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.timing import cpu
 from quenched.mixtures.learner import relax
 from quenched.mixtures.model import MaximumLikelihood, TwoGaussians
 from quenched.mixtures.simulation import spectrum
@@ -23,15 +24,6 @@ from quenched.mixtures.theory import phase_lines
 
 KEY = jax.random.key(0)
 N = 500
-
-
-def cpu(work: Callable[[], Any], warm: int = 1) -> tuple[float, Any]:
-    """Processor seconds of a call after `warm` others, and what it gave."""
-    for _ in range(warm):
-        work()
-    begin = time.process_time()
-    result = work()
-    return time.process_time() - begin, result
 
 
 def overlap(centres: np.ndarray) -> float:

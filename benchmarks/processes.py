@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -18,19 +18,11 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from tinygp import kernels
 
 from benchmarks.accelerator import SquaredExponential
+from benchmarks.timing import cpu
 from quenched import io, processes
 from quenched.papers import malzahn2002
 
 KEY = jax.random.key(0)
-
-
-def cpu(work: Callable[[], Any], warm: int = 1) -> tuple[float, Any]:
-    """Processor seconds of a call after `warm` others, and what it gave."""
-    for _ in range(warm):
-        work()
-    begin = time.process_time()
-    result = work()
-    return time.process_time() - begin, result
 
 
 def off(found: Any, truth: Any) -> float:

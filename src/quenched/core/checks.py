@@ -11,6 +11,9 @@ import numpy as np
 
 from quenched.core.types import InputError, is_traced
 
+LARGEST = 1e140
+"""Size of the numbers of a table: the square of a distance, a million times as large, must still be a number."""
+
 
 def _number(value: Any) -> np.ndarray | None:
     """The value as an array of numbers, or None while JAX traces it."""
@@ -68,6 +71,26 @@ def increasing(name: str, value: Any, *, least: float = 0.0) -> np.ndarray:
     if not np.all(np.isfinite(array)) or np.any(np.diff(array) <= 0) or array[0] < least:
         raise InputError(f"Argument `{name}` must increase from {least:g} or above, but it is {_short(array)}.")
     return array
+
+
+def table(data: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return `data` as a table of numbers and a weight for each of its rows, by default 1."""
+    try:
+        X = np.asarray(data, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("Argument `data` must be a table of numbers, but it is not.") from None
+    if X.ndim != 2 or 0 in X.shape:
+        raise InputError(f"Argument `data` must have rows and columns, but its shape is {X.shape}.")
+    if not np.all(np.abs(X) < LARGEST):
+        raise InputError(f"Argument `data` must be finite and below {LARGEST:g} in size, but it is not.")
+    omega = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if omega.shape != X.shape[:1]:
+        raise InputError(f"Argument `sample_weight` must have one number for each of the {len(X)} rows, "
+                         f"but its shape is {omega.shape}.")  # fmt: skip
+    if not np.all(np.isfinite(omega) & (omega >= 0)) or not np.any(omega > 0):
+        raise InputError("Argument `sample_weight` must be finite, not negative and positive for some row, "
+                         f"but it lies between {omega.min():g} and {omega.max():g}.")  # fmt: skip
+    return X, omega
 
 
 def try_folder(folder: Path) -> None:

@@ -27,7 +27,6 @@ from quenched.core.types import Array, InputError, Key, Outcome, Real, double
 from quenched.prototypes.model import LVQ21, Rule, rate_at
 
 RUNAWAY = 1e6  # prototypes this many times further out than the data have no use and no way back
-LARGEST = 1e140  # the square of a runaway's distance must still be a number
 
 
 class Trace(NamedTuple):
@@ -278,30 +277,16 @@ def _begin(rule: Rule, table: _Table, prototypes_per_class, start: Fitted | np.n
     if w.shape != (len(labels), table.X.shape[1]):
         raise InputError(f"Argument `start` must have shape [{len(labels)}, {table.X.shape[1]}], "
                          f"but it has {list(w.shape)}.")  # fmt: skip
-    if not np.all(np.abs(w) < LARGEST):
-        raise InputError(f"Argument `start` must be finite and below {LARGEST:g} in size, but it is not.")
+    if not np.all(np.abs(w) < checks.LARGEST):
+        raise InputError(f"Argument `start` must be finite and below {checks.LARGEST:g} in size, but it is not.")
     return w, labels, passes
 
 
 def _read(rule: Rule, data: Any, sample_weight: Any) -> _Table:
     """Check the data; drop rows of weight zero."""
     X, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
-    try:
-        X = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("Argument `data` must be a table of numbers, but it is not.") from None
-    if X.ndim != 2 or 0 in X.shape:
-        raise InputError(f"Argument `data` must have rows and columns, but its shape is {X.shape}.")
-    if not np.all(np.abs(X) < LARGEST):
-        raise InputError(f"Argument `data` must be finite and below {LARGEST:g} in size, but it is not.")
-    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != X.shape[:1]:
-        raise InputError(f"Argument `sample_weight` must have one number for each of the {len(X)} rows, "
-                         f"but its shape is {weights.shape}.")  # fmt: skip
+    X, weights = checks.table(X, sample_weight)
     present = weights > 0
-    if not np.all(np.isfinite(weights) & (weights >= 0)) or not np.any(present):
-        raise InputError("Argument `sample_weight` must be finite, not negative and positive for some row, "
-                         f"but it lies between {weights.min():g} and {weights.max():g}.")  # fmt: skip
     classes, codes = np.unique(_read_labels(rule, y, len(X))[present], return_inverse=True)
     return _Table(X[present], classes, codes, weights[present])
 

@@ -15,8 +15,6 @@ from quenched.mixtures.learner.annealing import Annealing, Rule, Settings
 from quenched.mixtures.learner.expectation import Gaussians, Rows, log_densities, rows_of
 from quenched.mixtures.model import Diagonal, MaximumLikelihood
 
-LARGEST = 1e140
-"""The square of a number must still be a number."""
 CONSTANT = 1e-12
 """A feature that varies by less than this share of its mean does not vary: that is rounding."""
 
@@ -86,22 +84,8 @@ def _mixture(rows: Rows, scale: Scale, how: Settings, rng: np.random.Generator, 
 
 def _read(data: Any, sample_weight: Any, components: int) -> tuple[np.ndarray, np.ndarray]:
     """Check the data; drop rows of weight zero; make the weights add up to 1."""
-    try:
-        X = np.asarray(data, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("Argument `data` must be a table of numbers, but it is not.") from None
-    if X.ndim != 2 or 0 in X.shape:
-        raise InputError(f"Argument `data` must have rows and columns, but its shape is {X.shape}.")
-    if not np.all(np.abs(X) < LARGEST):
-        raise InputError(f"Argument `data` must be finite and below {LARGEST:g} in size, but it is not.")
-    omega = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if omega.shape != X.shape[:1]:
-        raise InputError(f"Argument `sample_weight` must have one number for each of the {len(X)} rows, "
-                         f"but its shape is {omega.shape}.")  # fmt: skip
+    X, omega = checks.table(data, sample_weight)
     present = omega > 0
-    if not np.all(np.isfinite(omega) & (omega >= 0)) or not np.any(present):
-        raise InputError("Argument `sample_weight` must be finite, not negative and positive for some row, "
-                         f"but it lies between {omega.min():g} and {omega.max():g}.")  # fmt: skip
     if present.sum() < components:
         raise InputError(f"Argument `data` must have at least as many rows as there are components, {components}, "
                          f"but it has {present.sum()}.")  # fmt: skip
