@@ -166,7 +166,7 @@ def test_the_random_phase_is_never_stable():
 
 
 def test_on_the_line_the_stability_value_is_one():
-    for alpha, separation in [*CASES, (0.1, 3.0)]:  # far apart, the line is followed in shorter steps
+    for alpha, separation in [*CASES, (4.0, 3.0)]:  # far apart, the line is followed in shorter steps
         width = float(theory.phase_lines(TwoGaussians(separation), alpha=alpha).replica_symmetry)
         np.testing.assert_allclose(at(alpha, separation, [width]).stability, 1.0, rtol=1e-7)
 
