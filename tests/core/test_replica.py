@@ -357,4 +357,4 @@ def test_good_energies_pass(double):
         lambda y, Q: -(y**2),
         lambda y, Q: jnp.log1p(jnp.exp(-y)),
     ):
-        replica.check(replica.Problem(energy))
+        assert replica.check(replica.Problem(energy)) is None

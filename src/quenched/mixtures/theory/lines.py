@@ -155,10 +155,9 @@ def _path(kind: Kind, l: float, alphas: np.ndarray) -> np.ndarray:
     return np.concatenate([down[:0:-1], up])
 
 
-def line(name: str, l: float, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Widths, outcomes and what the equations leave over, at increasing sample sizes."""
+def _read(name: str, path: np.ndarray, l: float, alphas: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Widths, outcomes and what the equations leave over, at sample sizes along a line that was followed."""
     kind = LINES[name]
-    path = _path(kind, l, alphas)
     inside = (np.log(alphas) >= path[0, LOG_ALPHA]) & (np.log(alphas) <= path[-1, LOG_ALPHA])
     left_k, log_a, c = (
         np.interp(np.log(alphas), path[:, LOG_ALPHA], y)
@@ -204,18 +203,14 @@ def phase_lines(law: TwoGaussians, *, alpha: Any, **sweep: Any) -> xr.Dataset:
     values: dict[str, list[np.ndarray]] = {}
     for one in plan.laws:
         l = float(one.separation) ** 2 / 2
-        found = {"alpha_c": np.exp(critical(l)[LOG_ALPHA]), "alpha_end": _end(l)}
-        for name in LINES:
-            found[name], found[f"{name}_outcome"], found[f"{name}_residual"] = line(name, l, alphas)
+        paths = {name: _path(kind, l, alphas) for name, kind in LINES.items()}
+        first, last = np.exp(paths["ordered_random"][[0, -1], LOG_ALPHA])
+        found: dict[str, Any] = {"alpha_c": first, "alpha_end": last}
+        for name, path in paths.items():
+            found[name], found[f"{name}_outcome"], found[f"{name}_residual"] = _read(name, path, l, alphas)
         for name, value in found.items():
             values.setdefault(name, []).append(value)
     return _dataset(values, plan, alphas, scalar=np.ndim(alpha) == 0)
-
-
-def _end(l: float) -> float:
-    """The sample size at which the line between ordered and random phase ends, at width 0."""
-    kind = LINES["ordered_random"]
-    return float(np.exp(_path(kind, l, np.ones(1))[-1, LOG_ALPHA]))
 
 
 def _dataset(
