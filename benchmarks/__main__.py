@@ -7,7 +7,7 @@ import os
 import platform
 from pathlib import Path
 
-from benchmarks import lvq_digits, mixtures, processes, prototypes
+from benchmarks import lvq_digits, mixtures, outliers_fit, processes, prototypes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 MARK, LONG = "<!-- benchmarks -->", "<!-- forecasts -->"
@@ -81,10 +81,22 @@ def annealing() -> str:
     return "\n\n".join(["## Mixtures", table(header, list(mixtures.rows()))])
 
 
+def selection() -> str:
+    """Soft selection against its peer."""
+    header = ("ratio", "times", "measured", "promised", "quality")
+    return "\n\n".join(
+        [
+            "## Outliers",
+            "Linear algebra has one thread on both sides; a pass on an accelerator is measured by `python -m benchmarks.outliers`.",
+            table(header, list(outliers_fit.rows())),
+        ]
+    )
+
+
 def main() -> None:
     """Measure everything and write the page."""
     head, rest = PAGE.read_text().split(MARK)
-    body = "\n\n".join([dynamics(), digits(), curves(), annealing()])
+    body = "\n\n".join([dynamics(), digits(), curves(), annealing(), selection()])
     text = f"{head.rstrip()}\n\n{MARK}\n\nMeasured on {machine()}\n\n{body}\n\n{LONG}{rest.split(LONG)[1]}"
     PAGE.write_text(text)
     print(PAGE.read_text())

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quenched import mixtures, processes, prototypes
+    from quenched import mixtures, outliers, processes, prototypes
     from quenched.core import replica
     from quenched.core.ensemble import Dask, Local, Processes
     from quenched.core.proof import Agreement, agreement
@@ -30,7 +30,7 @@ _HOME = {
     "plot": "quenched.plots",
     "save": "quenched.core.results",
 }
-SCIENCES = ("mixtures", "prototypes", "processes")
+SCIENCES = ("mixtures", "outliers", "prototypes", "processes")
 """The sciences that are built."""
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "agreement",
     "load",
     "mixtures",
+    "outliers",
     "plot",
     "processes",
     "prototypes",

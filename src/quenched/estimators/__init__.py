@@ -6,6 +6,14 @@ to an end the estimator warns, and `outcome_` says what happened; the attributes
 """
 
 from quenched.estimators.mixtures import AnnealedMixture
+from quenched.estimators.outliers import HardSelectionClassifier, SoftSelectionClassifier
 from quenched.estimators.prototypes import LVQClassifier, VQClusterer, temperature
 
-__all__ = ["AnnealedMixture", "LVQClassifier", "VQClusterer", "temperature"]
+__all__ = [
+    "AnnealedMixture",
+    "HardSelectionClassifier",
+    "LVQClassifier",
+    "SoftSelectionClassifier",
+    "VQClusterer",
+    "temperature",
+]

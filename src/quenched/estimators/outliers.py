@@ -1,0 +1,253 @@
+"""Outlier selection as scikit-learn estimators: `SoftSelectionClassifier` and `HardSelectionClassifier`."""
+
+from __future__ import annotations
+
+import abc
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import logit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from quenched.core import checks
+from quenched.core.types import InputError, Outcome
+from quenched.estimators.reading import rows_of
+from quenched.outliers import learner
+from quenched.outliers.model import HardSelection, Rule, SoftSelection
+
+
+class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
+    """What both kinds of selection have in common."""
+
+    def __init__(
+        self,
+        *,
+        outlier_fraction: float | None = None,
+        gamma: float | None = None,
+        outlier_spread: float | None = None,
+        prior: float | None = None,
+        standardize: bool = False,
+        accuracy: float = 1e-5,
+        max_iter: int = 1000,
+    ):
+        self.outlier_fraction = outlier_fraction
+        self.gamma = gamma
+        self.outlier_spread = outlier_spread
+        self.prior = prior
+        self.standardize = standardize
+        self.accuracy = accuracy
+        self.max_iter = max_iter
+
+    @abc.abstractmethod
+    def _rule(self) -> Rule:
+        """How rows are selected."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to a table.
+
+        Args:
+            X: rows `[n, N]`.
+            y: their classes `[n]`, two different ones at least, two rows of each at least.
+            sample_weight: weight w acts as w equal rows, zero as if the row were absent.
+
+        Returns:
+            The estimator.
+        """
+        rows, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        share, spread = self.outlier_fraction, self.outlier_spread
+        if share is not None:
+            checks.inside("outlier_fraction", share, 0, 1)
+        if spread is not None and not spread >= 1:
+            raise InputError(f"Argument `outlier_spread` must be at least 1, but {spread} was given.")
+        self.scaler_ = StandardScaler().fit(rows, sample_weight=weights) if self.standardize else None
+        Z = self._scaled(np.asarray(rows))
+        fitted = learner.fit_classes(
+            self._rule(),
+            (Z, y),
+            eta=None if share is None else float(logit(share)),
+            spread=spread,
+            prior=self.prior,
+            sample_weight=weights,
+            accuracy=self.accuracy,
+            passes=checks.whole("max_iter", self.max_iter, least=1),
+        )
+        self._keep(fitted)
+        present = weights > 0
+        self.outlier_score_ = np.zeros(len(Z))
+        self.outlier_score_[present] = fitted.informative(Z[present], y[present])
+        self._tell([float(weights[y == k] @ fitted.selected[y == k]) for k in self.classes_])
+        return self
+
+    def _keep(self, fitted: learner.Fitted) -> None:
+        """What was found, in the units of the data."""
+        self._fitted, self.classes_, self.class_prior_ = fitted, fitted.classes, fitted.shares
+        self.centres_ = fitted.centres if self.scaler_ is None else self.scaler_.inverse_transform(fitted.centres)
+        self.gamma_, self.outlier_spread_ = fitted.gamma, fitted.spread
+        self.outlier_fraction_, self.selected_ = fitted.outlier_fraction, fitted.selected
+        self.n_iter_, self.outcome_ = fitted.passes, fitted.outcome
+        self.converged_ = fitted.outcome == Outcome.converged
+
+    def _tell(self, left: list[float]) -> None:
+        """Warn where EM ran out of steps, or left less than one row to a class."""
+        if not self.converged_:
+            warnings.warn(
+                f"EM {self.outcome_.name} after {self.n_iter_} steps; a larger `max_iter` or `accuracy` may help.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if min(left) < 1:
+            warnings.warn(
+                f"Nearly all rows of class {self.classes_[np.argmin(left)]} look like outliers, so that its centre "
+                "says little; give a smaller `outlier_fraction`.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _scaled(self, rows: np.ndarray) -> np.ndarray:
+        """Rows in the units of training."""
+        Z: Any = rows if self.scaler_ is None else self.scaler_.transform(rows)
+        return Z
+
+    def _joint(self, X: Any) -> np.ndarray:
+        """The log-probability of each class and the row, were it informative, up to a constant of the row `[n, K]`."""
+        rows = rows_of(self, X)
+        return self._fitted.log_ratios(self._scaled(rows)) + np.log(self.class_prior_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row `[n]`."""
+        joint = self._joint(X)
+        return self.classes_[np.argmax(joint, axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class `[n, K]`, were the row informative."""
+        return softmax(self._joint(X), axis=1)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The log-probability of each class up to a constant of the row `[n, K]`; of two their difference `[n]`."""
+        joint = self._joint(X)
+        return joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else joint
+
+    def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
+        """The probability that a row is informative: near 1 where its class explains it, near 0 for an outlier.
+
+        Args:
+            X: rows `[n, N]`.
+            y: their classes `[n]`; without them a row is judged by its place alone, whatever its class.
+
+        Returns:
+            Probabilities `[n]`.
+        """
+        rows = rows_of(self, X)
+        if y is not None:
+            y = np.asarray(y)
+            if y.shape != (len(rows),) or not np.all(np.isin(y, self.classes_)):
+                raise InputError(f"Argument `y` must give each of the {len(rows)} rows one of the classes "
+                                 f"{self.classes_.tolist()}, but it does not.")  # fmt: skip
+        return self._fitted.informative(self._scaled(rows), y)
+
+
+class SoftSelectionClassifier(_SelectionClassifier):
+    r"""Nearest centre, learned from data of which some are outliers: rows count as much as they are informative.
+
+    $$P(x, y) = \omega_y \Big[ (1 - f)\, \mathcal N(x;\, c_y, \tfrac1\gamma I)
+    + f\, \mathcal N(x;\, \bar x, \tfrac\rho\gamma I) \Big]$$
+
+    A share $f$ of the rows are outliers: their labels say nothing ($\omega_y$ is the share of class $y$) and they lie
+    about the mean $\bar x$ of all rows. EM finds the most probable centres $c_y$ and, unless they are given, $\gamma$,
+    $\rho$ and $f$. [dietrich1998] has two classes, $c_\pm = \pm c$, and $\rho = 1$; on real data outliers are
+    mostly broader than classes, so $\rho$ is estimated by default. It does not help against outliers that agree with
+    each other, such as a class most rows of which are false in the same way.
+
+    Args:
+        outlier_fraction: $f$, strictly between 0 and 1; None: estimated.
+        gamma: $\gamma$, the inverse variance of informative rows in each direction; None: estimated.
+        outlier_spread: $\rho \ge 1$, the variance of the outliers in units of $1/\gamma$; None: estimated.
+        prior: how far from $\bar x$ a centre is believed to lie (root mean square of its Gaussian prior), which weighs
+            as much as $N/(\gamma\, \mathrm{prior}^2)$ rows; None: as far as the rows do, which is less than one row.
+        standardize: give all features mean 0 and variance 1; `gamma` and `prior` are then in these units.
+        accuracy: what may be left to gain in the log-probability of a row when EM stops.
+        max_iter: EM steps at most.
+
+    Attributes:
+        classes_: the classes.
+        class_prior_: $\omega_y$ `[K]`.
+        centres_: $c_y$, in the units of the data `[K, N]`.
+        gamma_, outlier_spread_, outlier_fraction_: as given or estimated.
+        outlier_score_: the probability that each training row is informative `[n]`; 0 for rows without weight.
+        selected_: how much each training row counts `[n]`; the same for soft selection.
+        n_iter_: EM steps made.
+        converged_: whether EM came to its end.
+        outcome_: the same as a word.
+        n_features_in_, feature_names_in_: columns seen in `fit`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_wine
+        >>> from quenched.estimators import SoftSelectionClassifier
+        >>> X, y = load_wine(return_X_y=True)
+        >>> noisy = np.where(np.arange(len(y)) % 4 == 0, (y + 1) % 3, y)
+        >>> model = SoftSelectionClassifier(standardize=True).fit(X, noisy)
+        >>> bool(model.score(X, y) > 0.94), bool(model.outlier_score_[noisy != y].mean() < 0.1)
+        (True, True)
+    """
+
+    def _rule(self) -> Rule:
+        return SoftSelection(self.gamma)
+
+
+class HardSelectionClassifier(_SelectionClassifier):
+    r"""Nearest centre, learned from the most probable set of informative rows; the others do not count at all.
+
+    The world is that of `SoftSelectionClassifier`. Here the centres are averaged over, and the set of selected rows is
+    the most probable one that EM finds from the soft solution: no single row is left to change. Its energy is
+
+    $$\mathcal H = \sum_k \Big[ \frac N2 \ln \frac{a_k}\tau - \frac{|b_k|^2}{2 a_k} \Big]
+    + \sum_{\mu\ \mathrm{selected}} \big( \eta + \ldots \big), \qquad a_k = \tau + \gamma n_k, \quad
+    b_k = \gamma \sum_{\mu\ \mathrm{selected\ in}\ k} (x_\mu - \bar x)$$
+
+    with $\tau = N/\mathrm{prior}^2$, $n_k$ the number of selected rows of class $k$, and terms that vanish for
+    $\rho = 1$ left out. [dietrich1998, eq. (10)]
+
+    Args:
+        outlier_fraction: $f$, strictly between 0 and 1; None: estimated.
+        gamma: $\gamma$, the inverse variance of informative rows in each direction; None: estimated.
+        outlier_spread: $\rho \ge 1$, the variance of the outliers in units of $1/\gamma$; None: estimated.
+        prior: how far from $\bar x$ a centre is believed to lie (root mean square of its Gaussian prior), which weighs
+            as much as $N/(\gamma\, \mathrm{prior}^2)$ rows; None: as far as the rows do, which is less than one row.
+        standardize: give all features mean 0 and variance 1; `gamma` and `prior` are then in these units.
+        accuracy: what may be left to gain in the log-probability of a row when EM stops.
+        max_iter: EM steps at most.
+
+    Attributes:
+        classes_: the classes.
+        class_prior_: $\omega_y$ `[K]`.
+        centres_: the mean of $c_y$, in the units of the data `[K, N]`.
+        gamma_, outlier_spread_, outlier_fraction_: as given or estimated.
+        outlier_score_: the probability that each training row is informative, at these centres `[n]`; 0 for rows
+            without weight.
+        selected_: 1 for the selected training rows, 0 for the others `[n]`.
+        n_iter_: EM steps made.
+        converged_: whether EM came to its end.
+        outcome_: the same as a word.
+        n_features_in_, feature_names_in_: columns seen in `fit`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_wine
+        >>> from quenched.estimators import HardSelectionClassifier
+        >>> X, y = load_wine(return_X_y=True)
+        >>> noisy = np.where(np.arange(len(y)) % 4 == 0, (y + 1) % 3, y)
+        >>> model = HardSelectionClassifier(standardize=True).fit(X, noisy)
+        >>> bool(model.score(X, y) > 0.94), bool(model.selected_[noisy != y].mean() < 0.1)
+        (True, True)
+    """
+
+    def _rule(self) -> Rule:
+        return HardSelection(self.gamma)

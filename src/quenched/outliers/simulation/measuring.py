@@ -1,0 +1,99 @@
+"""The order parameters as an experiment."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from quenched.core import checks, results
+from quenched.core.ensemble import Ensemble, ensemble
+from quenched.core.types import Key, Outcome, double
+from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, Gibbs, Rule, Start, examples_of
+from quenched.outliers.simulation.runs import Asked, ask, one_run
+
+
+@double
+def measure(
+    law: Contaminated,
+    rule: Rule,
+    *,
+    alpha: Any,
+    size: int,
+    runs: int,
+    key: Key,
+    start: Start | None = None,
+    descend: bool = True,
+    batch: int | None = None,
+    executor: Any = None,
+    folder: Any = None,
+    **sweep: Any,
+) -> xr.Dataset:
+    r"""The order parameters as an experiment.
+
+    Args:
+        law: the world.
+        rule: the student.
+        alpha: examples per dimension; $P = \alpha N$ is rounded to a whole number.
+        size: the dimension $N$.
+        runs: how many independent samples.
+        key: a JAX key; the same key gives the same numbers, whatever the executor.
+        start: `RandomStart()` (default), as a student must who does not know the teacher; `TeacherStart()`, to stay
+            with the teacher while there is a minimum near it: the default of hard selection, whose iteration stops
+            at one of very many selections, and from random starts at a bad one already where the best one is good;
+            or `CarriedStart()`, from each eta to the next larger one.
+        descend: in hard selection, whether to flip single examples after EM until no flip lowers the energy.
+        batch: runs in a piece of work.
+        executor: `Local()`, `Processes(n)` or `Dask(client)`.
+        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
+        **sweep: any field of the law or the rule; a sequence becomes a dimension of the result. All `eta` are met by
+            each run, on the same noise.
+
+    Returns:
+        `R`, `Q`, `Delta`, `Phi`, `free_energy` and `selected`, the mean weight of an example, each with `_stderr` and
+        `_run`; and `runs`, `failed`, `outcome`. For `Gibbs` the energy of the draw, which is not its free energy,
+        stands as `energy` instead of `free_energy`.
+
+    Examples:
+        >>> import jax
+        >>> from quenched.outliers.model import Contaminated, SoftSelection
+        >>> from quenched.outliers.simulation import measure
+        >>> given = {"alpha": 10.0, "size": 20, "runs": 4, "key": jax.random.key(0)}
+        >>> points = measure(Contaminated(), SoftSelection(), eta=[0.0, 2.0], **given)
+        >>> bool(points.Delta[0] < points.Delta[1])
+        True
+    """
+    size = checks.whole("size", size, least=1)
+    swept, alphas = np.ndim(sweep.get("eta", 0)) > 0, checks.increasing("alpha", alpha)
+    asked = ask(law, rule, start, sweep)
+    parts = []
+    for one in alphas:  # the shape of the data changes with alpha: each is a program of its own
+        run = functools.partial(one_run, P=examples_of(one, size), size=size, descend=bool(descend))
+        done = ensemble(
+            run, key, asked.points, runs=runs, batch=batch, executor=executor, folder=folder, label="samples"
+        )
+        parts.append(_named(done, asked, size=size, seed=results.seed(key)))
+    result: xr.Dataset = xr.concat(parts, xr.Variable("alpha", alphas), data_vars="all", combine_attrs="override")  # pyright: ignore[reportAssignmentType]
+    result = result.isel(alpha=0) if np.ndim(alpha) == 0 else result
+    if not swept:
+        return result.isel(eta=0)
+    return result.assign_attrs(sweep=" ".join([*asked.plan.dims, "eta"]))
+
+
+def _named(done: Ensemble, asked: Asked, **attrs: Any) -> xr.Dataset:
+    """The runs as a dataset, eta in the order in which they were asked for."""
+    values = {name: value[:, :, asked.order] for name, value in done.values.items()}
+    stalled = values.pop("stalled")
+    if isinstance(asked.plan.rules[0], Gibbs):
+        values["energy"] = values.pop("free_energy")
+    done = dataclasses.replace(done, values=values)
+    axes = {"eta": asked.etas[asked.order]}
+    dims = ORDER_PARAMETERS | dict.fromkeys(values, ())
+    attrs |= {"start": results.describe(asked.points[0][2]), "science": "outliers", "source": "simulation"}
+    result = results.assemble_runs(done, asked.plan, axes, dims, {}, **attrs)
+    outcome = np.where(np.any(stalled > 0, axis=1), Outcome.stalled.name, Outcome.converged.name)
+    result["outcome"] = ((*asked.plan.dims, "eta"), outcome.reshape(*asked.plan.shape, -1))
+    return result

@@ -1,0 +1,50 @@
+r"""Hard selection: its own free energy, with the number of selected examples among its order parameters.
+
+$$f = \frac{R^2 - Q}{2z} + \frac Q2 + \frac12 \ln(1 + \tilde\gamma \hat Q) - \hat c \hat Q
+  - \alpha \langle (m_V + s x)_+ \rangle, \qquad
+  m_V = -\frac{\tilde\gamma Q}2 - \eta - \hat c + \frac b2 + V \tilde\gamma R,$$
+
+$s = \tilde\gamma \sqrt{Q/\gamma}$, $b = \tilde\gamma^2 z/\gamma$, stationary in $R$, $Q$, $z$, $\hat Q$ (selected
+examples over $N$) and $\hat c$. The last two follow from the others: $\hat Q = \gamma (Q - R^2)/(\tilde\gamma z)^2$ and
+$\hat c = \tilde\gamma/2(1 + \tilde\gamma \hat Q)$. The trivial state selects nothing: $R = Q = f = 0$. A selection
+jumps at its threshold, so that replica symmetry is unstable in every other state: these are approximations.
+
+[dietrich1998, eqs. (B3), (B4), errata E5 to E8, E11]
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from quenched.core.gaussian import cdf, pdf
+from quenched.core.types import Array
+from quenched.outliers.theory.scaled import Readings, Setting, free_of_units, order_parameters
+
+
+def free_energy(R: Array, Q: Array, z: Array, Qh: Array, ch: Array, at: Setting) -> Array:
+    """$f$ of all five order parameters."""
+    gamma, gt, eta, alpha = at
+    s, b = gt * jnp.sqrt(Q / gamma), gt * gt * z / gamma
+    m = -gt * Q / 2 - eta - ch + b / 2 + jnp.array([0.0, 1.0]) * gt * R
+    selected = at.weights @ (m * cdf(m / s) + s * pdf(m / s))  # <(m + s x)_+>
+    return (R * R - Q) / (2 * z) + Q / 2 + jnp.log1p(gt * Qh) / 2 - ch * Qh - alpha * selected
+
+
+def eliminated(R: Array, Q: Array, z: Array, at: Setting) -> tuple[Array, Array]:
+    r"""$\hat Q$ and $\hat c$ at given $R$, $Q$ and $z$."""
+    Qh = at.gamma * (Q - R * R) / jnp.square(at.gt * z)
+    return Qh, at.gt / (2 * (1 + at.gt * Qh))
+
+
+def equations(x: Array, at: Setting) -> tuple[Array, Readings]:
+    """The saddle-point equations free of units, and what is read off."""
+    R, Q, z = order_parameters(x)
+    Qh, ch = eliminated(R, Q, z, at)
+    f, slopes = jax.value_and_grad(free_energy, argnums=(0, 1, 2))(R, Q, z, Qh, ch, at)
+    return free_of_units(slopes, Q, z), Readings(f, jnp.full((), jnp.inf), Qh / at.alpha)
+
+
+def threshold(at: Setting) -> Array:
+    r"""$\eta_0$, above which selecting nothing is a state. [dietrich1998, eq. (31), erratum E6]"""
+    return -at.gt / 2 + jnp.square(at.gt) / (2 * at.gamma)

@@ -1,0 +1,267 @@
+"""States of outliers: check values, identities of the free energies, brute force, exact limits, derivatives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import root
+
+from quenched.core import replica
+from quenched.core.types import InputError, Outcome
+from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, SoftSelection
+from quenched.outliers.theory import gibbs, hard, scaled, soft, states
+
+DIGITS = 5e-6
+"""Check values are given to five digits."""
+SADDLE = 1e-9
+"""Explicit equations against automatic derivatives, in units in which they are of order one."""
+BRUTE = 1e-6
+"""Central differences of step 1e-4 of a free energy that is integrated to 1e-12."""
+SLOPE = 1e-6
+"""Implicit derivatives against central differences of step 1e-4, relative."""
+
+
+def law(eta, gamma=10.0):
+    return Contaminated(gamma, eta)
+
+
+def _value(eta, alpha, gamma, rule):
+    found = states.state(Contaminated(gamma, eta), rule, alpha)
+    return found.R, found
+
+
+SLOPED = jax.jit(jax.value_and_grad(_value, has_aux=True))
+"""dR/d eta and the whole state, one program for each kind of student."""
+
+
+def at(rule, alpha, eta, gamma=10.0):
+    (_, found), slope = SLOPED(eta, alpha, gamma, rule)
+    assert found.outcome == Outcome.converged
+    return jax.tree.map(float, found), float(slope)
+
+
+# ---- check values
+
+
+def test_check_values_of_soft_selection(double):
+    found, _ = at(SoftSelection(), 5.0, 0.0)
+    np.testing.assert_allclose([found.R, found.Q, found.Phi], [0.94991, 0.94203, 0.06581], atol=DIGITS)
+    found, _ = at(SoftSelection(), 20.0, 2.0)
+    values = [found.R, found.Q, found.Phi, found.free_energy]
+    np.testing.assert_allclose(values, [0.93714, 0.92554, 0.07259, -8.86851], atol=DIGITS)
+    np.testing.assert_allclose(at(SoftSelection(), 5.0, 2.0)[0].Delta, 0.1913, atol=5e-5)
+    found, _ = at(SoftSelection(), 5.0, 2.4)
+    np.testing.assert_allclose(found.Delta, 0.2824, atol=5e-5)
+    assert found.stability < 1
+    assert at(SoftSelection(), 5.0, 3.0)[0].stability > 1
+
+
+def test_check_values_of_hard_selection(double):
+    found, _ = at(HardSelection(), 20.0, 2.0)
+    values = [found.R, found.Q, found.Phi, found.free_energy]
+    np.testing.assert_allclose(values, [1.03103, 1.12559, 0.07576, -6.62836], atol=DIGITS)
+    assert found.stability == np.inf
+
+
+def test_hebb_is_closed(double):
+    found = jax.tree.map(float, states.state(law(0.0), Hebb(), 5.0))
+    np.testing.assert_allclose([found.R, found.Q], [0.490196, 0.259516], atol=5e-7)
+    np.testing.assert_allclose(found.R, 5 * 0.5 / 5.1, rtol=1e-14)
+    assert (found.stability, found.selected) == (0, 1)
+
+
+def test_without_outliers_soft_selection_is_the_hebb_rule(double):
+    found, _ = at(SoftSelection(), 5.0, -40.0)
+    hebb = jax.tree.map(float, states.state(law(-40.0), Hebb(), 5.0))
+    for name in ("R", "Q", "z", "Phi", "free_energy", "selected"):
+        np.testing.assert_allclose(getattr(found, name), getattr(hebb, name), rtol=1e-9, err_msg=name)
+
+
+# ---- soft selection against the replica core, and against brute force
+
+POINTS = [(0.75, 0.8, 0.25, 3.0, 10.0), (0.2, 0.85, 1.1, 6.0, 10.0), (0.6, 0.9, 0.3, 2.0, 14.0)]  # R, Q, z, eta, gt
+
+
+def test_soft_equations_are_those_of_the_declared_energy(double):
+    """Away from states, with and without a jump of the field, and with a student who believes in less noise."""
+    light = jax.jit(soft.equations)
+    for R, Q, z, eta, gt in POINTS:
+        setting = scaled.setting(law(eta), SoftSelection(gt), 20.0)
+        slopes = replica.equations(soft.problem(setting), 20.0, R, Q, z)
+        r, readings = light(scaled.unknowns(R, Q, z), setting)
+        np.testing.assert_allclose(r, scaled.free_of_units(slopes, jnp.asarray(Q), jnp.asarray(z)), atol=SADDLE)
+        assert np.isinf(readings.stability) == (gt**2 * z / 10 > 4)
+
+
+def least(a, b):
+    """min over t of t^2/2b - ln(1 + e^(a+t)), on a grid and then by Newton's steps."""
+    t = np.linspace(0, b, 400)[:, None]
+    t = t[np.argmin(t**2 / (2 * b) - np.logaddexp(0, a + t), axis=0), 0]
+    for _ in range(6):
+        p = 1 / (1 + np.exp(-a - t))
+        curvature = 1 / b - p * (1 - p)
+        t = np.where(curvature > 0, t - (t / b - p) / np.where(curvature > 0, curvature, 1.0), t)
+    return t**2 / (2 * b) - np.logaddexp(0, a + t)
+
+
+def brute(x, alpha, eta):
+    """The free energy by Gauss-Legendre on either side of the jump."""
+    R, Q, z = x
+    s, b, w1 = 10 * np.sqrt(Q / 10), 10 * z, 1 / (1 + np.exp(eta))
+    nodes, weights = np.polynomial.legendre.leggauss(120)
+    total = 0.0
+    for m, w in ((-5 * Q - eta, 1 - w1), (-5 * Q - eta + 10 * R, w1)):
+        cut = np.clip((-b / 2 - m) / s, -8.5, 8.5)
+        for low, high in ((-8.5, cut), (cut, 8.5)):
+            u = low + (high - low) * (nodes + 1) / 2
+            total += w * (high - low) / 2 * weights @ (np.exp(-u * u / 2) / np.sqrt(2 * np.pi) * least(m + s * u, b))
+    return (R * R - Q) / (2 * z) + Q / 2 + alpha * total
+
+
+@pytest.mark.parametrize(
+    ("alpha", "eta", "start"),
+    [(5.0, 1.0, None), (20.0, 3.0, None), (20.0, 9.0, (9e-5, 0.7564, 1.065))],  # the last has a jump, b > 4
+)
+def test_soft_selection_equals_brute_force(double, alpha, eta, start):
+    if start is None:
+        found = at(SoftSelection(), alpha, eta)[0]
+        x = np.array([found.R, found.Q, found.z])
+    else:
+        setting = scaled.setting(law(eta), SoftSelection(), alpha)
+        solved = NEAR(scaled.unknowns(*start), setting)
+        assert solved.residual < 1e-12
+        x = np.array(scaled.order_parameters(solved.value[0]))
+        assert 10 * x[2] > 4
+    step = 1e-4
+
+    def gradient(y):
+        return [(brute(y + step * e, alpha, eta) - brute(y - step * e, alpha, eta)) / (2 * step) for e in np.eye(3)]
+
+    forced = root(gradient, x * 1.01, tol=1e-11)
+    np.testing.assert_allclose(forced.x, x, atol=BRUTE, rtol=2e-6)
+
+
+NEAR = jax.jit(lambda start, setting: scaled.search(soft.equations, start, setting, plain_steps=0))
+
+
+# ---- hard selection
+
+
+def test_hard_equations_are_the_closed_ones(double):
+    """The gradient of the free energy in all five order parameters, against the equations written out."""
+    found, _ = at(HardSelection(), 20.0, 3.0)
+    setting = scaled.setting(law(3.0), HardSelection(), 20.0)
+    Qh, ch = map(float, hard.eliminated(*(jnp.asarray(v) for v in (found.R, found.Q, found.z)), setting))
+    slopes = jax.grad(hard.free_energy, argnums=(0, 1, 2, 3, 4))(found.R, found.Q, found.z, Qh, ch, setting)
+    np.testing.assert_allclose(slopes, 0, atol=SADDLE)
+    np.testing.assert_allclose(Qh, 20 * found.selected, rtol=1e-12)
+
+    from scipy.stats import norm
+
+    s, w1 = 10 * np.sqrt(found.Q / 10), 1 / (1 + np.exp(3.0))
+    m = -5 * found.Q - 3.0 - 10 / (2 * (1 + 10 * Qh)) + 10 * found.z / 2 + np.array([0, 10 * found.R])
+    w = np.array([1 - w1, w1])
+    Rh, zh = 20 * w1 * norm.cdf(m[1] / s), -20 * w @ norm.pdf(m / s) / s
+    D = 100 * Qh + 100 * zh + 10
+    np.testing.assert_allclose(Qh, 20 * w @ norm.cdf(m / s), rtol=SADDLE)
+    np.testing.assert_allclose(found.z, 10 / D, rtol=SADDLE)
+    np.testing.assert_allclose(found.R, 100 * Rh / D, rtol=SADDLE)
+    np.testing.assert_allclose(found.Q, 1000 * (Qh + 10 * Rh**2) / D**2, rtol=SADDLE)
+    f = 3.0 * Qh + np.log1p(10 * Qh) / 2 - (1 + 10 * Qh) * found.Q / 2
+    np.testing.assert_allclose(found.free_energy, f, rtol=SADDLE)
+
+
+def test_the_trivial_state_selects_nothing(double):
+    found = states.state(law(3.0), HardSelection(), 20.0, branch="trivial")
+    assert (float(found.Q), float(found.free_energy), float(found.Phi)) == (0, 0, 0.5)
+    assert found.outcome == Outcome.converged
+    assert states.state(law(-1.0), HardSelection(), 20.0, branch="trivial").outcome == Outcome.absent
+
+
+# ---- Gibbs learning
+
+
+def test_a_drawn_vector_is_one_more_teacher(double):
+    """Nishimori: R = q and Q = 1 at temperature 1 with the true gamma."""
+    for alpha, eta, gamma in ((5.0, 0.0, 10.0), (20.0, 2.0, 10.0), (8.0, 1.0, 3.0)):
+        found, _ = at(Gibbs(), alpha, eta, gamma)
+        np.testing.assert_allclose([found.q, found.Q], [found.R, 1.0], atol=1e-9)
+        np.testing.assert_allclose(found.selected, 1 / (1 + np.exp(eta)), rtol=1e-9)  # the posterior is calibrated
+
+
+def test_at_temperature_one_the_field_is_closed(double):
+    a, b = jnp.linspace(-30, 10, 9), jnp.asarray(2.5)
+    found = gibbs.fields(a, b, jnp.asarray(1.0))
+    p = jax.nn.sigmoid(a + b / 2)
+    np.testing.assert_allclose(found.phi, jax.nn.softplus(a + b / 2), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(found.first, p, rtol=1e-10)
+    np.testing.assert_allclose(found.second, p * (1 - p), rtol=1e-9, atol=1e-13)
+
+
+def test_gibbs_equations_are_the_gradient(double):
+    """Away from a state: in (R, q, Q) the free energy has the slopes that the equations say."""
+    R, q, z, T = 0.7, 0.75, 0.2, 0.6
+    Q = q + T * z
+    setting = scaled.setting(law(2.5), Gibbs(), 12.0)
+    f_R, f_q, f_Q = jax.jit(jax.grad(gibbs.free_energy, argnums=(0, 1, 2)))(R, q, Q, setting, T)
+    r, _ = jax.jit(gibbs.equations)(scaled.unknowns(R, q, z), (setting, jnp.asarray(T)))
+    expected = z / np.sqrt(q) * f_R, 2 * z * (f_q + f_Q), -2 * z * z * T / q * f_q
+    np.testing.assert_allclose(r, expected, atol=1e-8)
+
+
+def test_cold_gibbs_learning_is_soft_selection(double):
+    cold, _ = at(SoftSelection(), 20.0, 2.0)
+    values = []
+    for T in (0.02, 0.01):
+        found, _ = at(Gibbs(temperature=T), 20.0, 2.0)
+        values.append([found.R, found.Q, found.z, found.free_energy, found.stability, found.selected])
+    expected = [cold.R, cold.Q, cold.z, cold.free_energy, cold.stability, cold.selected]
+    np.testing.assert_allclose(values[1], expected, rtol=0.01)
+    np.testing.assert_allclose(2 * np.array(values[1]) - values[0], expected, rtol=2e-4)  # linear in T
+
+
+def test_the_energy_of_gibbs_learning_is_a_derivative(double):
+    """d(f/T)/d(1/T) of the whole free energy, at its saddle."""
+    T, d = 0.5, 1e-3
+    setting = scaled.setting(law(2.0), Gibbs(), 20.0)
+    found, _ = at(Gibbs(temperature=T), 20.0, 2.0)
+
+    def f(T):
+        return float(gibbs.free_energy(found.R, found.q, found.Q, setting, jnp.asarray(T)))
+
+    low, high = 1 / (1 / T + d), 1 / (1 / T - d)  # at a saddle order parameters may stay
+    np.testing.assert_allclose((f(low) / low - f(high) / high) / (2 * d), found.free_energy, rtol=1e-5)
+
+
+# ---- JAX
+
+
+@pytest.mark.parametrize("rule", [SoftSelection(), HardSelection(), Gibbs()], ids=lambda r: type(r).__name__)
+def test_derivative_by_eta(double, rule):
+    _, slope = at(rule, 20.0, 2.0)
+    finite = (at(rule, 20.0, 2.0 + 1e-4)[0].R - at(rule, 20.0, 2.0 - 1e-4)[0].R) / 2e-4
+    np.testing.assert_allclose(slope, finite, rtol=SLOPE)
+
+
+def test_jit_is_eager_and_vmap_is_a_loop(double):
+    rule = HardSelection()
+    etas = np.array([1.0, 2.0, 3.0])
+    one_by_one = [at(rule, 20.0, eta)[0] for eta in etas]
+    many = jax.vmap(lambda eta: states.state(law(eta), rule, 20.0))(etas)
+    eager = states.state(law(2.0), rule, 20.0)
+    for name in ("R", "Q", "Phi", "free_energy", "selected"):
+        np.testing.assert_allclose(getattr(many, name), [getattr(one, name) for one in one_by_one], rtol=1e-10)
+        np.testing.assert_allclose(getattr(eager, name), getattr(one_by_one[1], name), rtol=1e-10)
+
+
+# ---- bad input
+
+
+def test_single_precision_is_refused():
+    with pytest.raises(InputError, match="double precision"):
+        states.state(law(0.0), SoftSelection(), 5.0)
+
+
+def test_an_unknown_branch_is_refused(double):
+    with pytest.raises(InputError, match="branch"):
+        states.state(law(0.0), SoftSelection(), 5.0, branch="lucky")

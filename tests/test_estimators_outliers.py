@@ -1,0 +1,223 @@
+"""Outlier selection: scikit-learn's own checks, probabilities, weights, and what it reaches on real data."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_wine, make_blobs
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import NearestCentroid
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from quenched.core.types import Outcome
+from quenched.estimators import HardSelectionClassifier, SoftSelectionClassifier
+
+SAME = 1e-9  # two ways of computing a probability
+FIXED = 5e-6  # EM stops when it gains less than 1e-12 of the level, which is quadratic in how far it still has to go
+BOTH = [SoftSelectionClassifier, HardSelectionClassifier]
+both = pytest.mark.parametrize("kind", BOTH)
+
+
+@parametrize_with_checks([kind(standardize=s) for kind in BOTH for s in (False, True)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def blobs(seed=2):
+    """Three classes, a quarter of the rows with the wrong label, some rows far away."""
+    X, y = make_blobs(160, centers=3, n_features=3, cluster_std=1.5, random_state=seed)
+    rng = np.random.default_rng(seed)
+    wrong = rng.permutation(160)[:40]
+    noisy = y.copy()
+    noisy[wrong] = (y[wrong] + 1) % 3
+    X[wrong[:15]] *= 3
+    return X, noisy, y, np.isin(np.arange(160), wrong)
+
+
+def densities(model, X):
+    """Of each class at the rows, and of the outliers, by scipy."""
+    deviation = model.gamma_**-0.5
+    inside = [stats.norm(c, deviation).pdf(X).prod(axis=1) for c in model.centres_]
+    middle = model._fitted.midpoint
+    return np.transpose(inside), stats.norm(middle, deviation * model.outlier_spread_**0.5).pdf(X).prod(axis=1)
+
+
+def test_probabilities_are_those_of_the_model():
+    X, y, _, _ = blobs()
+    model = SoftSelectionClassifier().fit(X, y)
+    inside, outside = densities(model, X)
+    f, share = model.outlier_fraction_, np.bincount(y) / len(y)
+    np.testing.assert_allclose(model.class_prior_, share)
+    np.testing.assert_allclose(model._fitted.midpoint, X.mean(axis=0))
+    joint = inside * share
+    np.testing.assert_allclose(model.predict_proba(X), joint / joint.sum(axis=1, keepdims=True), atol=SAME)
+    mine = (1 - f) * inside[np.arange(len(y)), y]
+    np.testing.assert_allclose(model.outlier_score(X, y), mine / (mine + f * outside), atol=SAME)
+    whole = (1 - f) * joint.sum(axis=1)
+    np.testing.assert_allclose(model.outlier_score(X), whole / (whole + f * outside), atol=SAME)
+    np.testing.assert_array_equal(model.outlier_score_, model.outlier_score(X, y))
+    np.testing.assert_allclose(model.selected_, model.outlier_score_, atol=SAME)
+
+
+@both
+def test_predictions_agree_with_probabilities(kind):
+    X, y, _, _ = blobs()
+    model = kind().fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
+    np.testing.assert_array_equal(model.predict(X), model.classes_[model.decision_function(X).argmax(axis=1)])
+    two = kind().fit(X, np.where(y == 0, "no", "yes"))
+    np.testing.assert_allclose(two.predict_proba(X)[:, 1], expit(two.decision_function(X)), atol=SAME)
+    assert two.outlier_score(X, np.where(y == 0, "no", "yes")).shape == (160,)
+
+
+def test_hard_selection_is_yes_or_no():
+    X, y, _, bad = blobs()
+    model = HardSelectionClassifier().fit(X, y)
+    assert set(model.selected_) == {0.0, 1.0}
+    assert np.mean((model.selected_ == 0) == bad) > 0.85
+    assert np.mean((model.outlier_score_ > 0.5) == (model.selected_ > 0.5)) > 0.97
+
+
+@both
+def test_corrupted_rows_are_found_and_do_not_count(kind):
+    X, noisy, y, bad = blobs()
+    model = kind().fit(X, noisy)
+    assert roc_auc_score(~bad, model.outlier_score_) > 0.95
+    clean = NearestCentroid().fit(X[~bad], y[~bad]).centroids_
+    dirty = NearestCentroid().fit(X, noisy).centroids_
+    assert np.linalg.norm(model.centres_ - clean) < 0.25 * np.linalg.norm(dirty - clean)
+
+
+@both
+def test_given_numbers_are_kept(kind):
+    X, y, _, _ = blobs()
+    model = kind(outlier_fraction=0.25, gamma=0.4, outlier_spread=2.0).fit(X, y)
+    assert (model.gamma_, model.outlier_spread_) == (0.4, 2.0)
+    assert model.outlier_fraction_ == pytest.approx(0.25)
+    assert isinstance(kind(gamma=0.4).fit(X, y).outlier_fraction_, float)
+
+
+@both
+@pytest.mark.parametrize("standardize", [False, True])
+def test_weights_are_repetitions(kind, standardize):
+    X, y, _, _ = blobs()
+    times = np.random.default_rng(0).integers(0, 4, len(y))
+    model = kind(standardize=standardize, accuracy=1e-12)
+    weighted = clone(model).fit(X, y, sample_weight=times)
+    repeated = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    np.testing.assert_allclose(weighted.centres_, repeated.centres_, atol=FIXED)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=FIXED)
+    assert np.all(weighted.outlier_score_[times == 0] == 0)
+
+
+@both
+def test_standardized_is_scaled_before(kind):
+    X, y = load_wine(return_X_y=True)
+    inside = kind(standardize=True).fit(X, y)
+    before = make_pipeline(StandardScaler(), kind()).fit(X, y)
+    np.testing.assert_allclose(inside.predict_proba(X), before.predict_proba(X), atol=SAME)
+    np.testing.assert_allclose(inside.centres_, before[0].inverse_transform(before[1].centres_))
+    np.testing.assert_allclose(inside.outlier_score(X, y), inside.outlier_score_)
+    constant = np.column_stack([X, np.ones(len(X))])
+    np.testing.assert_allclose(kind(standardize=True).fit(constant, y).centres_[:, -1], 1.0)
+
+
+@both
+@pytest.mark.parametrize(("load", "least"), [(load_wine, 0.03), (load_digits, 0.03)], ids=["wine", "digits"])
+def test_systematic_mistakes_cost_less_than_they_cost_the_means(kind, load, least):
+    """Every third row bears the label of the next class."""
+    X, y = load(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    noisy = np.where(np.arange(len(y)) % 3 == 0, (y + 1) % (y.max() + 1), y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # digits have constant features, of which NearestCentroid warns
+        means = NearestCentroid().fit(X, noisy).score(X, y)
+    model = kind().fit(X, noisy)
+    assert model.converged_
+    assert model.score(X, y) > means + least
+    assert roc_auc_score(noisy == y, model.outlier_score_) > 0.85
+
+
+@both
+@pytest.mark.parametrize(("scale", "shift"), [(1e100, 0.0), (1e-100, 0.0), (1.0, 1e6)])
+def test_units_do_not_matter(kind, scale, shift):
+    X, y, _, _ = blobs()
+    plain, other = kind().fit(X, y), kind().fit(scale * X + shift, y)
+    np.testing.assert_allclose(other.predict_proba(scale * X + shift), plain.predict_proba(X), atol=SAME)
+    assert other.outlier_fraction_ == pytest.approx(plain.outlier_fraction_, rel=SAME)
+
+
+@both
+def test_search_clone_and_pickle(kind):
+    X, y, _, _ = blobs()
+    model = kind().fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    search = GridSearchCV(clone(model), {"outlier_spread": [None, 1.0], "standardize": [False, True]}, cv=2).fit(X, y)
+    assert search.best_score_ > 0.5
+
+
+@both
+def test_running_out_of_steps_warns(kind):
+    X, y, _, _ = blobs()
+    with pytest.warns(ConvergenceWarning, match="EM stalled after"):
+        model = kind(max_iter=2).fit(X, y)
+    assert model.outcome_ == Outcome.stalled
+    assert not model.converged_
+    assert np.all(np.isfinite(model.predict_proba(X)))
+
+
+@both
+def test_a_class_that_loses_its_rows_is_named(kind):
+    """A class that no Gaussian describes: single rows far apart on a circle, about the other class."""
+    rng = np.random.default_rng(0)
+    angle = np.arange(6) * np.pi / 3
+    ring = 30 * np.column_stack([np.cos(angle), np.sin(angle)])
+    X, y = np.concatenate([rng.normal(size=(60, 2)), ring]), np.repeat(["core", "ring"], [60, 6])
+    with pytest.warns(UserWarning, match="Nearly all rows of class ring look like outliers"):
+        model = kind().fit(X, y)
+    assert np.all(np.isfinite(model.centres_))
+
+
+X, y, _, _ = blobs()
+BAD = {
+    "fraction 0": ({"outlier_fraction": 0.0}, X, y, {}, "`outlier_fraction` must lie strictly between 0 and 1"),
+    "fraction 1": ({"outlier_fraction": 1.0}, X, y, {}, "`outlier_fraction` must lie strictly between 0 and 1"),
+    "gamma": ({"gamma": -1.0}, X, y, {}, "`gamma` must be positive"),
+    "spread": ({"outlier_spread": 0.5}, X, y, {}, "`outlier_spread` must be at least 1"),
+    "one class": ({}, X, np.zeros(160), {}, "one class"),
+    "one example": ({}, X, np.arange(160) == 0, {}, "two rows or more of each class, but class True has one"),
+    "constant": ({}, np.ones((160, 3)), y, {}, "features that vary, but all of them are constant"),
+    "constant, scaled": ({"standardize": True}, np.ones((160, 3)), y, {}, "all of them are constant"),
+    "nan": ({}, np.where(X > 5, np.nan, X), y, {}, "NaN"),
+    "numbers": ({}, X, X[:, 0], {}, "Unknown label type"),
+    "negative weight": ({}, X, y, {"sample_weight": -np.ones(160)}, "[Nn]egative"),
+    "steps": ({"max_iter": 0}, X, y, {}, "`max_iter` must be at least 1"),
+}
+
+
+@both
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused(kind, name):
+    how, rows, labels, options, message = BAD[name]
+    with pytest.raises(ValueError, match=message):
+        kind(**how).fit(rows, labels, **options)
+
+
+@both
+def test_scores_need_known_classes(kind):
+    model = kind().fit(X, y)
+    with pytest.raises(ValueError, match="one of the classes \\[0, 1, 2\\]"):
+        model.outlier_score(X, y + 1)
+    with pytest.raises(ValueError, match="each of the 160 rows"):
+        model.outlier_score(X, y[1:])
+    with pytest.raises(NotFittedError):
+        kind().outlier_score(X)
