@@ -16,7 +16,7 @@ import pytest
 from matplotlib.image import imread
 
 import quenched
-from quenched import cli, mixtures, processes, prototypes
+from quenched import cli, mixtures, outliers, processes, prototypes
 from quenched.cli.app import app
 from tests.conftest import CACHE
 from tests.prototypes.test_errata import FELT
@@ -106,7 +106,7 @@ def test_links_outside_the_site_lead_somewhere(page):
 def errata():
     """Rows of the table: id, where, printed, used, why, deciding test."""
     rows = [line.strip("| \n").split(" | ") for line in PAGES["docs/errata.md"].read_text().splitlines()]
-    return {row[0]: row for row in rows if re.fullmatch(r"[PMB]\d+", row[0])}
+    return {row[0]: row for row in rows if re.fullmatch(r"[PMBE]\d+", row[0])}
 
 
 def functions_in(path):
@@ -116,12 +116,12 @@ def functions_in(path):
 
 def test_every_erratum_has_a_row_and_every_row_a_test_that_exists():
     rows = errata()
-    counts = {"P": 21, "M": 11, "B": 13}
+    counts = {"P": 21, "M": 11, "B": 13, "E": 13}
     assert list(rows) == [f"{paper}{i + 1}" for paper, count in counts.items() for i in range(count)]
     for name, row in rows.items():
         assert len(row) == 6, row
         if row[5] == "notation only":
-            assert name in ("P2", "P20", "M3", "B13")
+            assert name in ("P2", "P20", "M3", "B13", "E3", "E4", "E9", "E12")
             continue
         path, test, case = re.fullmatch(r"`(tests/\S+\.py)::(test_\w+)(?:\[(\d+)\])?`", row[5]).groups()
         assert test in functions_in(path), row[5]
@@ -134,8 +134,8 @@ def test_every_erratum_has_a_row_and_every_row_a_test_that_exists():
 def test_every_citation_of_an_erratum_has_its_row():
     cited = set()
     for path in (ROOT / "src").rglob("*.py"):
-        for words in re.findall(r"errat(?:um|a) ([PMB]\d+(?:(?:,| to| and) [PMB]\d+)*)", path.read_text()):
-            cited |= set(re.findall(r"[PMB]\d+", words))
+        for words in re.findall(r"errat(?:um|a) ([PMBE]\d+(?:(?:,| to| and) [PMBE]\d+)*)", path.read_text()):
+            cited |= set(re.findall(r"[PMBE]\d+", words))
     assert cited
     assert cited <= set(errata())
 
@@ -143,7 +143,7 @@ def test_every_citation_of_an_erratum_has_its_row():
 def test_every_public_name_is_in_the_reference():
     text = PAGES["docs/api.md"].read_text()
     named = {line.rpartition(".")[2] for line in re.findall(r"^::: (\S+)", text, re.MULTILINE)}
-    for home in (quenched, prototypes, processes, mixtures):
+    for home in (quenched, prototypes, processes, mixtures, outliers):
         public = {name for name in home.__all__ if callable(getattr(home, name))}
         assert public <= named, public - named
 

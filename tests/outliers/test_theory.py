@@ -9,7 +9,7 @@ from scipy.optimize import root
 from quenched.core import replica
 from quenched.core.types import InputError, Outcome
 from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, SoftSelection
-from quenched.outliers.theory import gibbs, hard, scaled, soft, states
+from quenched.outliers.theory import curves, gibbs, hard, scaled, soft, states
 
 DIGITS = 5e-6
 """Check values are given to five digits."""
@@ -34,10 +34,23 @@ SLOPED = jax.jit(jax.value_and_grad(_value, has_aux=True))
 """dR/d eta and the whole state, one program for each kind of student."""
 
 
+MANY = jax.jit(jax.vmap(jax.value_and_grad(_value, has_aux=True), (0, None, None, None)))
+"""The same for several eta side by side."""
+ETAS = np.array([2.0 - 1e-4, 2.0, 2.0 + 1e-4, 3.0])
+
+
 def at(rule, alpha, eta, gamma=10.0):
     (_, found), slope = SLOPED(eta, alpha, gamma, rule)
     assert found.outcome == Outcome.converged
     return jax.tree.map(float, found), float(slope)
+
+
+@pytest.fixture(scope="module")
+def hard_states():
+    """Hard selection at alpha = 20, over `ETAS`, and dR/d eta."""
+    with jax.enable_x64(True):
+        (_, found), slope = MANY(ETAS, 20.0, 10.0, HardSelection())
+        return [jax.tree.map(lambda v, k=k: float(v[k]), found) for k in range(len(ETAS))], np.asarray(slope)
 
 
 # ---- check values
@@ -56,8 +69,8 @@ def test_check_values_of_soft_selection(double):
     assert at(SoftSelection(), 5.0, 3.0)[0].stability > 1
 
 
-def test_check_values_of_hard_selection(double):
-    found, _ = at(HardSelection(), 20.0, 2.0)
+def test_check_values_of_hard_selection(hard_states):
+    found = hard_states[0][1]
     values = [found.R, found.Q, found.Phi, found.free_energy]
     np.testing.assert_allclose(values, [1.03103, 1.12559, 0.07576, -6.62836], atol=DIGITS)
     assert found.stability == np.inf
@@ -82,13 +95,15 @@ def test_without_outliers_soft_selection_is_the_hebb_rule(double):
 POINTS = [(0.75, 0.8, 0.25, 3.0, 10.0), (0.2, 0.85, 1.1, 6.0, 10.0), (0.6, 0.9, 0.3, 2.0, 14.0)]  # R, Q, z, eta, gt
 
 
+LIGHT = jax.jit(soft.equations)
+
+
 def test_soft_equations_are_those_of_the_declared_energy(double):
     """Away from states, with and without a jump of the field, and with a student who believes in less noise."""
-    light = jax.jit(soft.equations)
     for R, Q, z, eta, gt in POINTS:
         setting = scaled.setting(law(eta), SoftSelection(gt), 20.0)
         slopes = replica.equations(soft.problem(setting), 20.0, R, Q, z)
-        r, readings = light(scaled.unknowns(R, Q, z), setting)
+        r, readings = LIGHT(scaled.unknowns(R, Q, z), setting)
         np.testing.assert_allclose(r, scaled.free_of_units(slopes, jnp.asarray(Q), jnp.asarray(z)), atol=SADDLE)
         assert np.isinf(readings.stability) == (gt**2 * z / 10 > 4)
 
@@ -118,41 +133,42 @@ def brute(x, alpha, eta):
     return (R * R - Q) / (2 * z) + Q / 2 + alpha * total
 
 
-@pytest.mark.parametrize(
-    ("alpha", "eta", "start"),
-    [(5.0, 1.0, None), (20.0, 3.0, None), (20.0, 9.0, (9e-5, 0.7564, 1.065))],  # the last has a jump, b > 4
-)
-def test_soft_selection_equals_brute_force(double, alpha, eta, start):
-    if start is None:
-        found = at(SoftSelection(), alpha, eta)[0]
-        x = np.array([found.R, found.Q, found.z])
-    else:
-        setting = scaled.setting(law(eta), SoftSelection(), alpha)
-        solved = NEAR(scaled.unknowns(*start), setting)
-        assert solved.residual < 1e-12
-        x = np.array(scaled.order_parameters(solved.value[0]))
-        assert 10 * x[2] > 4
+def forced(alpha, eta, start):
+    """The stationary point near a start."""
     step = 1e-4
 
     def gradient(y):
         return [(brute(y + step * e, alpha, eta) - brute(y - step * e, alpha, eta)) / (2 * step) for e in np.eye(3)]
 
-    forced = root(gradient, x * 1.01, tol=1e-11)
-    np.testing.assert_allclose(forced.x, x, atol=BRUTE, rtol=2e-6)
+    return root(gradient, start, tol=1e-11).x
 
 
-NEAR = jax.jit(lambda start, setting: scaled.search(soft.equations, start, setting, plain_steps=0))
+@pytest.mark.parametrize(("alpha", "eta"), [(5.0, 1.0), (20.0, 3.0)])
+def test_soft_selection_equals_brute_force(double, alpha, eta):
+    found, _ = at(SoftSelection(), alpha, eta)
+    x = np.array([found.R, found.Q, found.z])
+    np.testing.assert_allclose(forced(alpha, eta, 1.01 * x), x, atol=BRUTE)
+    np.testing.assert_allclose(brute(x, alpha, eta), found.free_energy, rtol=1e-10)
+
+
+def test_soft_selection_with_a_jump_equals_brute_force(double):
+    """The overfit state, b > 4."""
+    x = forced(20.0, 9.0, np.array([1e-4, 0.76, 1.07]))
+    assert 10 * x[2] > 4
+    r, readings = LIGHT(scaled.unknowns(*x), scaled.setting(law(9.0), SoftSelection(), 20.0))
+    np.testing.assert_allclose(r, 0, atol=BRUTE)
+    np.testing.assert_allclose(readings.free_energy, brute(x, 20.0, 9.0), rtol=1e-9)
 
 
 # ---- hard selection
 
 
-def test_hard_equations_are_the_closed_ones(double):
+def test_hard_equations_are_the_closed_ones(double, hard_states):
     """The gradient of the free energy in all five order parameters, against the equations written out."""
-    found, _ = at(HardSelection(), 20.0, 3.0)
+    found = hard_states[0][3]
     setting = scaled.setting(law(3.0), HardSelection(), 20.0)
     Qh, ch = map(float, hard.eliminated(*(jnp.asarray(v) for v in (found.R, found.Q, found.z)), setting))
-    slopes = jax.grad(hard.free_energy, argnums=(0, 1, 2, 3, 4))(found.R, found.Q, found.z, Qh, ch, setting)
+    slopes = jax.jit(jax.grad(hard.free_energy, argnums=(0, 1, 2, 3, 4)))(found.R, found.Q, found.z, Qh, ch, setting)
     np.testing.assert_allclose(slopes, 0, atol=SADDLE)
     np.testing.assert_allclose(Qh, 20 * found.selected, rtol=1e-12)
 
@@ -191,7 +207,7 @@ def test_a_drawn_vector_is_one_more_teacher(double):
 
 def test_at_temperature_one_the_field_is_closed(double):
     a, b = jnp.linspace(-30, 10, 9), jnp.asarray(2.5)
-    found = gibbs.fields(a, b, jnp.asarray(1.0))
+    found = jax.jit(gibbs.fields)(a, b, jnp.asarray(1.0))
     p = jax.nn.sigmoid(a + b / 2)
     np.testing.assert_allclose(found.phi, jax.nn.softplus(a + b / 2), rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(found.first, p, rtol=1e-10)
@@ -226,8 +242,10 @@ def test_the_energy_of_gibbs_learning_is_a_derivative(double):
     setting = scaled.setting(law(2.0), Gibbs(), 20.0)
     found, _ = at(Gibbs(temperature=T), 20.0, 2.0)
 
+    whole = jax.jit(gibbs.free_energy)
+
     def f(T):
-        return float(gibbs.free_energy(found.R, found.q, found.Q, setting, jnp.asarray(T)))
+        return float(whole(found.R, found.q, found.Q, setting, T))
 
     low, high = 1 / (1 / T + d), 1 / (1 / T - d)  # at a saddle order parameters may stay
     np.testing.assert_allclose((f(low) / low - f(high) / high) / (2 * d), found.free_energy, rtol=1e-5)
@@ -236,22 +254,29 @@ def test_the_energy_of_gibbs_learning_is_a_derivative(double):
 # ---- JAX
 
 
-@pytest.mark.parametrize("rule", [SoftSelection(), HardSelection(), Gibbs()], ids=lambda r: type(r).__name__)
+@pytest.mark.parametrize("rule", [SoftSelection(), Gibbs()], ids=lambda r: type(r).__name__)
 def test_derivative_by_eta(double, rule):
     _, slope = at(rule, 20.0, 2.0)
     finite = (at(rule, 20.0, 2.0 + 1e-4)[0].R - at(rule, 20.0, 2.0 - 1e-4)[0].R) / 2e-4
     np.testing.assert_allclose(slope, finite, rtol=SLOPE)
 
 
-def test_jit_is_eager_and_vmap_is_a_loop(double):
-    rule = HardSelection()
-    etas = np.array([1.0, 2.0, 3.0])
-    one_by_one = [at(rule, 20.0, eta)[0] for eta in etas]
-    many = jax.vmap(lambda eta: states.state(law(eta), rule, 20.0))(etas)
-    eager = states.state(law(2.0), rule, 20.0)
-    for name in ("R", "Q", "Phi", "free_energy", "selected"):
-        np.testing.assert_allclose(getattr(many, name), [getattr(one, name) for one in one_by_one], rtol=1e-10)
-        np.testing.assert_allclose(getattr(eager, name), getattr(one_by_one[1], name), rtol=1e-10)
+def test_derivative_of_hard_selection_by_eta(hard_states):
+    found, slope = hard_states
+    np.testing.assert_allclose(slope[1], (found[2].R - found[0].R) / 2e-4, rtol=SLOPE)
+
+
+def test_side_by_side_is_one_by_one(hard_states):
+    """vmap, and jit, against the states that `curve` finds on the branch."""
+    one_by_one = curves.curve(law(0.0), HardSelection(), alpha=20.0, eta=ETAS, branch="informed")
+    for name in ("R", "Q", "z", "Phi", "free_energy", "selected"):
+        np.testing.assert_allclose([getattr(one, name) for one in hard_states[0]], one_by_one[name], rtol=1e-9)
+
+
+def test_jit_is_eager(double):
+    eager, jitted = (f(law(2.0), Hebb(), 20.0) for f in (states.state, jax.jit(states.state)))
+    for name in ("R", "Q", "Phi", "free_energy"):
+        np.testing.assert_allclose(getattr(eager, name), getattr(jitted, name), rtol=1e-14)
 
 
 # ---- bad input

@@ -135,7 +135,8 @@ def simulate(
     _check_outputs(out, plot)
     with _interrupts(folder):
         points = verb(one_law, one_rule, key=jax.random.key(seed), **settings, **controls)
-        theory, sentence = _compare(found.package, one_law, one_rule, settings["start"], controls, points, allowance)
+        asked = (found.package, one_law, one_rule, settings["start"], controls)
+        theory, sentence = _compare(*asked, points, allowance, smooth=plot is not None)
     return _deliver([*theory, points], points, out, plot, sentence)
 
 
@@ -289,9 +290,10 @@ def _executor(workers: int | None, scheduler: str | None) -> Any:
 
 
 def _compare(
-    package: Any, law: Any, rule: Any, start: Any, controls: dict[str, Any], points: xr.Dataset, allowance: float | None
-) -> tuple[list[xr.Dataset], str]:
-    """The theory at the simulated points (and between, for a smooth line), and one sentence on their agreement."""
+    package: Any, law: Any, rule: Any, start: Any, controls: dict[str, Any], points: xr.Dataset,
+    allowance: float | None, *, smooth: bool,
+) -> tuple[list[xr.Dataset], str]:  # fmt: skip
+    """The theory at the simulated points (and between, for a `smooth` line), and one sentence on their agreement."""
     import numpy as np
 
     import quenched
@@ -301,12 +303,13 @@ def _compare(
     only_measured = set(options.verb_keywords(package.measure)) - set(of_theory)
     wanted = {name: value for name, value in controls.items() if name not in only_measured}
     for name in of_theory:
-        if np.ndim(wanted.get(name, 0)) == 1:
+        if smooth and np.ndim(wanted.get(name, 0)) == 1:
             wanted[name] = np.union1d(wanted[name], np.linspace(min(wanted[name]), max(wanted[name]), 101))
     try:
         theory = package.curve(law, rule, **options.start_of(package.curve, start, needed=False), **wanted)
         granted = 1 / int(points.attrs["size"]) if allowance is None else allowance
-        proof = quenched.agreement(theory, points, allowance=granted)
+        first = {dim: 0 for dim in theory.dims if dim not in points.dims and theory[dim].dtype.kind == "U"}
+        proof = quenched.agreement(theory.isel(first), points, allowance=granted)
         plain = max(float(abs(proof.z[name]).max()) for name in proof.z)
         return [theory], f"{proof}; without the allowance {plain:.2f} standard errors"
     except quenched.InputError as error:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import enum
 import importlib
 import inspect
 import re
@@ -191,8 +192,7 @@ def declare(
     controls: dict[str, Any] = {}
     for name, text in extra.items():
         if name in keywords:
-            value = numbers(_option(name), text)
-            controls[name] = _whole(value) if "int" in str(keywords[name].annotation) else value
+            controls[name] = _keyword(found, name, str(keywords[name].annotation), text)
             continue
         owner, field = _owner(owners, name, [*keywords, *known])
         single, swept = _split(owners[owner], field, name, numbers(_option(name), text))
@@ -209,6 +209,19 @@ def verb_keywords(verb: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The keywords of a verb that are controls."""
     every = inspect.signature(verb).parameters.values()
     return {p.name: p for p in every if p.kind is p.KEYWORD_ONLY and p.name not in SET_BY_COMMAND}
+
+
+def _keyword(found: Science, name: str, annotation: str, text: str) -> Any:
+    """The value of a keyword of a verb: numbers, or one of an enumeration that the science exports."""
+    for word in re.findall(r"\w+", annotation):
+        kind = getattr(found.package, word, None)
+        if isinstance(kind, enum.EnumType):
+            if text not in kind.__members__:
+                known = kind.__members__
+                raise InputError(f"Option {_option(name)} must be one of: {', '.join(known)}; but {_given(text, known)}.")
+            return kind[text]
+    value = numbers(_option(name), text)
+    return _whole(value) if "int" in annotation else value
 
 
 def _option(name: str) -> str:

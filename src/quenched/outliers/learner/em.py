@@ -26,7 +26,7 @@ import jax.numpy as jnp
 
 from quenched.core.types import Array, Outcome, Real, require_double
 
-WORLDS, REGISTERS, PROGRAMS, WARPS = 8, 2**14, 2112, 4
+WORLDS, REGISTERS, PROGRAMS, WARPS = 4, 2**13, 2112, 2
 """Of the kernel: most worlds, bytes of a tile of rows, pieces into which the rows are cut, warps of each."""
 LONGEST = 2**31
 """Numbers that the kernel can count."""

@@ -1,0 +1,259 @@
+"""Branches of outliers, transitions between them, unlimited examples, and the theory as it was printed."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from quenched.core.types import InputError
+from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, SoftSelection
+from quenched.outliers.theory import asymptotics, curves, lines, printed, scaled
+
+LAW = Contaminated(10.0)
+SOFT, HARD = SoftSelection(), HardSelection()
+DIGITS = 5e-6
+"""Check values are given to five digits."""
+GIVEN = 5e-4
+"""Transitions are given to three digits or four."""
+EQUAL = 1e-9
+"""Free energies at a crossing, relative."""
+ETAS = np.array([-2.0, 0.0, 2.0, 3.0, 3.8, 3.9, 3.95, 4.2, 6.5, 9.0, 10.5, 20.0])
+
+
+@pytest.fixture(scope="module")
+def soft():
+    return curves.curve(LAW, SOFT, alpha=20.0, eta=ETAS)
+
+
+@pytest.fixture(scope="module")
+def hard():
+    return curves.curve(LAW, HARD, alpha=20.0, eta=ETAS)
+
+
+@pytest.fixture(scope="module")
+def soft_lines():
+    return lines.transitions(LAW, SOFT, alpha=[5.4, 5.6, 20.0])
+
+
+@pytest.fixture(scope="module")
+def hard_lines():
+    return lines.transitions(LAW, HARD, alpha=[1.0, 20.0])
+
+
+def at(curve, eta, branch):
+    return curve.sel(eta=eta, branch=branch)
+
+
+# ---- branches
+
+
+def test_check_values(soft, hard):
+    found = at(soft, 2.0, "informed")
+    values = [found[name].item() for name in ("R", "Q", "Phi", "free_energy")]
+    np.testing.assert_allclose(values, [0.93714, 0.92554, 0.07259, -8.86851], atol=DIGITS)
+    found = at(hard, 2.0, "informed")
+    values = [found[name].item() for name in ("R", "Q", "Phi", "free_energy")]
+    np.testing.assert_allclose(values, [1.03103, 1.12559, 0.07576, -6.62836], atol=DIGITS)
+
+
+def test_every_branch_is_where_it_should_be(soft, hard):
+    for curve, exist in ((soft, {"informed": (-2, 3.95), "overfit": (3.8, 9), "trivial": (6.5, 20)}),
+                         (hard, {"informed": (-2, 3.8), "overfit": (3.8, 4.2), "trivial": (2, 20)})):  # fmt: skip
+        for name, (first, last) in exist.items():
+            there = (ETAS >= first) & (ETAS <= last)
+            assert np.array_equal(curve.outcome.sel(branch=name) == "converged", there), name
+            assert np.all(curve.outcome.sel(branch=name).values[~there] == "absent")
+            assert np.array_equal(np.isfinite(curve.R.sel(branch=name)), there)
+        assert np.all(curve.residual < scaled.ACCURACY)
+        assert np.all(curve.lowest.sum("branch") == 1)
+    assert np.all(soft.R.sel(branch="overfit", eta=[4.2, 9.0]) < 0.06)
+    assert np.all(soft.Q.sel(branch="overfit", eta=[4.2, 9.0]) > 0.7)
+    assert np.all(soft.Q.sel(branch="trivial", eta=[6.5, 20.0]) < 1e-3)
+
+
+def test_the_branch_of_least_free_energy(soft, hard):
+    lowest = soft.branch.values[soft.lowest.argmax("branch").values]
+    assert list(lowest) == ["informed"] * 6 + ["overfit"] * 4 + ["trivial"] * 2
+    lowest = hard.branch.values[hard.lowest.argmax("branch").values]
+    assert list(lowest) == ["informed"] * 4 + ["overfit"] * 4 + ["trivial"] * 4
+
+
+def test_a_selected_share_is_minus_the_slope_of_the_energy_of_an_example(hard):
+    """Of hard selection, d f/d eta = selected alpha - alpha (d weights/d eta)(...): by differences of the whole law."""
+    etas = np.array([3.4 - 1e-4, 3.4, 3.4 + 1e-4])
+    found = curves.curve(LAW, HARD, alpha=20.0, eta=etas, branch="informed")
+    slope = (found.free_energy[2] - found.free_energy[0]).item() / 2e-4
+    with jax.enable_x64(True):
+        setting = scaled.setting(Contaminated(10.0, 3.4), HARD, 20.0)
+        x = scaled.unknowns(*(found[name][1].item() for name in ("R", "Q", "z")))
+        partial = float(jax.jit(jax.grad(lambda eta: free_energy(x, setting._replace(eta=eta))))(3.4))
+    np.testing.assert_allclose(slope, partial, rtol=1e-6)
+
+
+def free_energy(x, setting):
+    from quenched.outliers.theory import hard as form
+
+    R, Q, z = scaled.order_parameters(x)
+    still = setting._replace(eta=jax.lax.stop_gradient(setting.eta))
+    return form.free_energy(R, Q, z, *form.eliminated(R, Q, z, still), setting)
+
+
+def test_a_trivial_state_of_soft_selection_has_a_closed_limit(soft):
+    found = at(soft, 20.0, "trivial")
+    np.testing.assert_allclose(found.Q, 20 * 10 * np.exp(-40.0), rtol=1e-6)
+    np.testing.assert_allclose(found.R, 20 * 10 * np.exp(-40.0), rtol=1e-6)
+    np.testing.assert_allclose(found.free_energy, -20 * np.exp(-20.0), rtol=1e-6)
+    assert found.stability < 1
+
+
+def test_one_branch_of_many_and_one_point_of_a_sweep(soft):
+    one = curves.curve(LAW, SOFT, alpha=[20.0], eta=2.0, branch="informed")
+    assert one.R.dims == ("alpha",)
+    np.testing.assert_allclose(one.R[0], at(soft, 2.0, "informed").R.item(), rtol=1e-10)
+
+
+def test_noisy_data_have_one_branch():
+    found = curves.curve(Contaminated(1.0), SOFT, alpha=20.0, eta=[0.0, 8.0, 20.0])
+    assert np.all(found.outcome.sel(branch="informed") == "converged")
+    assert np.all(found.outcome.sel(branch=["overfit", "trivial"]) == "absent")
+
+
+def test_a_student_who_believes_in_another_noise(soft):
+    found = curves.curve(LAW, SOFT, alpha=20.0, eta=2.0, rule_gamma=[5.0, 20.0], branch="informed")
+    assert np.all(found.Phi > at(soft, 2.0, "informed").Phi.item())  # the true one is best
+
+
+def test_students_with_one_branch():
+    hebb = curves.curve(LAW, Hebb(), alpha=[5.0, 10.0], eta=[0.0, 1.0])
+    assert hebb.R.dims == ("eta", "alpha")
+    np.testing.assert_allclose(hebb.R[0, 0], 0.490196, atol=DIGITS)
+    gibbs = curves.curve(LAW, Gibbs(), alpha=5.0)
+    np.testing.assert_allclose(gibbs.Q, 1.0, atol=DIGITS)
+
+
+# ---- transitions
+
+
+def test_first_order_transitions(soft_lines, hard_lines):
+    found = soft_lines.sel(alpha=20.0)
+    values = [found[name].item() for name in ("overfit_start", "informed_end", "informed_overfit", "overfit_trivial")]
+    np.testing.assert_allclose(values, [3.769, 3.992, 3.9206, 9.558], atol=GIVEN)
+    found = hard_lines.sel(alpha=20.0)
+    np.testing.assert_allclose([found.informed_overfit, found.overfit_trivial], [3.742, 5.712], atol=GIVEN)
+    assert found.trivial_start == 0
+    assert found.informed_trivial_outcome == "absent"  # where they cross the overfit branch is lower
+    single = hard_lines.sel(alpha=1.0)
+    assert (single.informed_overfit_outcome, single.informed_trivial_outcome) == ("absent", "converged")
+
+
+def test_the_cusp(soft_lines):
+    assert list(soft_lines.informed_overfit_outcome.values) == ["absent", "converged", "converged"]
+    near = soft_lines.sel(alpha=5.6)
+    assert 0 < near.informed_end - near.overfit_start < 1e-3
+    np.testing.assert_allclose(near.informed_overfit, 3.21, atol=0.01)
+
+
+def test_replica_symmetry(soft_lines, hard_lines):
+    np.testing.assert_allclose(soft_lines.replica_symmetry.sel(alpha=20.0), 3.84, atol=5e-3)
+    assert np.all(hard_lines.replica_symmetry_outcome == "absent")
+    assert np.all(soft_lines.informed_overfit_stability[1:] == np.inf)  # of the overfit branch
+
+
+def test_free_energies_are_equal_at_a_transition(soft_lines):
+    found = soft_lines.sel(alpha=20.0)
+    etas = [found.informed_overfit.item(), found.overfit_trivial.item()]
+    curve = curves.curve(LAW, SOFT, alpha=20.0, eta=etas)
+    f = curve.free_energy.values
+    np.testing.assert_allclose([f[0, 0], f[1, 1]], [f[0, 1], f[1, 2]], rtol=EQUAL)
+    np.testing.assert_allclose(curve.stability[0, 0], 1.55, atol=0.01)
+    np.testing.assert_allclose(curve.Q[1, 1], 0.629, atol=GIVEN)
+
+
+# ---- unlimited examples
+
+
+def test_unlimited_examples_find_the_teacher():
+    found = asymptotics.asymptote(LAW, SOFT, eta=[0.0, 4.0])
+    np.testing.assert_allclose(found.R, 1.0, rtol=1e-9)
+
+    def squared(x, m):
+        return np.exp(-x * x / 2) / np.sqrt(2 * np.pi) / (1 + np.exp(-m - np.sqrt(10) * x)) ** 2
+
+    w1 = 1 / (1 + np.exp(4.0))
+    p2 = (1 - w1) * quad(squared, -9, 9, (-9.0,))[0] + w1 * quad(squared, -9, 9, (1.0,))[0]
+    np.testing.assert_allclose(found.c[1], 1 / (10 * p2), rtol=1e-8)
+
+
+def test_the_asymptote_is_the_limit_of_the_curve():
+    for rule in (HARD, SoftSelection(14.0), Hebb()):
+        limit = asymptotics.asymptote(LAW, rule, eta=1.0)
+        curve = curves.curve(LAW, rule, alpha=[1e4, 2e4], eta=1.0, branch="informed")
+        for name, value in (("R", curve.R), ("Phi_amplitude", np.sqrt(curve.alpha) * curve.Phi)):
+            limiting = 2 * value[1] - value[0]  # the rest is of order 1/alpha
+            np.testing.assert_allclose(limiting, limit[name], rtol=1e-5, err_msg=f"{rule} {name}")
+        energy = curve.free_energy / curve.alpha
+        np.testing.assert_allclose(2 * energy[1] - energy[0], limit.example_energy, rtol=1e-4)
+
+
+def test_a_drawn_vector_is_twice_as_far():
+    soft, gibbs = (asymptotics.asymptote(LAW, rule, eta=2.0) for rule in (SOFT, Gibbs()))
+    np.testing.assert_allclose(gibbs.c, 2 * soft.c, rtol=1e-9)
+
+
+def test_hard_selection_always_gains():
+    """There is no critical share of outliers: erratum E7."""
+    for gamma in (0.2, 1.0, 10.0):
+        found = asymptotics.asymptote(Contaminated(gamma), HARD, eta=[0.5, 5.0, 20.0])
+        assert np.all(found.example_energy < 0)
+        assert np.all(found.R > 0)
+
+
+# ---- as printed
+
+
+def test_the_printed_soft_theory_is_another():
+    with jax.enable_x64(True):
+        state = jax.jit(lambda eta: printed.soft_state(Contaminated(10.0, eta), SOFT, 5.0))
+        values = [float(state(eta).Delta) for eta in (2.0, 2.4)]
+    np.testing.assert_allclose(values, [0.2112, 0.3733], atol=5e-5)
+
+
+def test_the_printed_hard_theory_is_another():
+    with jax.enable_x64(True):
+        found = jax.jit(lambda eta: printed.hard_state(Contaminated(10.0, eta), HARD, 20.0))(2.0)
+        np.testing.assert_allclose(float(found.Phi), 0.0537, atol=5e-5)
+    for alpha, eta in ((5.0, 2.829), (20.0, 3.8165), (50.0, 4.463)):
+        np.testing.assert_allclose(printed.hard_transition(LAW, HARD, alpha), eta, atol=GIVEN)
+
+
+def test_the_printed_critical_fraction_is_no_state():
+    assert printed.critical_fraction(0.2783).eta == 0
+    np.testing.assert_allclose(printed.critical_fraction(0.27836 + 1e-5).eta, 0.806, atol=0.02)
+    np.testing.assert_allclose(printed.critical_fraction(1.0).eta, 4.623, atol=GIVEN)
+    for gamma in (0.3, 1.0, 10.0):
+        assert printed.critical_fraction(gamma).bracket > 0  # R < 0
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: curves.curve(LAW, SOFT, alpha=0.0), "alpha"),
+        (lambda: curves.curve(LAW, SOFT, alpha=[2.0, 1.0]), "alpha"),
+        (lambda: curves.curve(LAW, SOFT, alpha=1.0, branch="lucky"), "branch"),
+        (lambda: curves.curve(LAW, Hebb(), alpha=1.0, branch="overfit"), "branch"),
+        (lambda: curves.curve(LAW, SOFT, alpha=1.0, gamma=1.0), "gamma"),
+        (lambda: curves.curve(LAW, SOFT, alpha=1.0, eta=1e4), "eta"),
+        (lambda: curves.curve(LAW, SOFT, alpha=1.0, eta=np.nan), "eta"),
+        (lambda: lines.transitions(LAW, Hebb(), alpha=1.0), "rule"),
+        (lambda: lines.transitions(LAW, SOFT, alpha=1.0, eta=[1.0]), "eta"),
+        (lambda: lines.transitions(LAW, SOFT, alpha=-1.0), "alpha"),
+        (lambda: printed.critical_fraction(0.0), "gamma"),
+    ],
+)
+def test_bad_input_gets_one_sentence(call, words):
+    with pytest.raises(InputError, match=words) as caught:
+        call()
+    assert "\n" not in str(caught.value)
