@@ -93,6 +93,10 @@ def test_e7_the_critical_fraction_at_infinite_data_is_spurious():
         assert float(outliers.asymptote(law, HARD).example_energy) < 0
     assert printed.critical_fraction(0.278).eta == 0
     assert printed.critical_fraction(0.2784).eta == pytest.approx(0.806, abs=0.05)
+    beyond = outliers.Contaminated(1.0, printed.critical_fraction(1.0).eta + 0.3)
+    start = outliers.TeacherStart(float(outliers.asymptote(beyond, HARD).R))
+    found = outliers.measure(beyond, HARD, alpha=10_000.0, size=10, runs=10, start=start, key=jax.random.key(7))
+    assert float(found.free_energy) < -4 * float(found.free_energy_stderr)
     # where learning was said to be impossible beyond eta = 0, hard EM gains energy
     points = outliers.measure(
         outliers.Contaminated(0.2, 0.5), HARD, alpha=1000.0, size=20, runs=10, key=jax.random.key(7)

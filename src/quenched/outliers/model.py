@@ -179,7 +179,16 @@ class RandomStart(Start):
 
 
 class TeacherStart(Start):
-    """The teacher $B$ itself: the way to stay on the informed branch where a random start loses it."""
+    r"""The teacher $B$ itself: the way to stay on the informed branch where a random start loses it.
+
+    Attributes:
+        scale: the length $|J|/\sqrt N$ at the start; the teacher's own is 1.
+    """
+
+    scale: Real = eqx.field(converter=real, default=1.0)
+
+    def __check_init__(self):
+        checks.positive("scale", self.scale)
 
 
 class CarriedStart(Start):

@@ -24,7 +24,7 @@ TITLE = "Statistical mechanics of learning in the presence of outliers"
 REFERENCE = "R. Dietrich and M. Opper, J. Phys. A 31 (1998) 9131; preprint of June 16, 1998"
 
 COMPARED = ["R", "Q", "Delta", "Phi", "free_energy"]
-"""What theory and simulation are compared by, with an allowance of 1/N, or 2/N where N = 100."""
+"""What theory and simulation are compared by, with an allowance of 2/N: measured at small N it is at most 1.6/N."""
 LAW, SOFT, HARD, HEBB = (
     outliers.Contaminated(gamma=10.0),
     outliers.SoftSelection(),
@@ -181,14 +181,11 @@ def figure_5(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     every = np.full(alphas.shape, True)
     series = []
     for called, found in (("soft", soft), ("hard", hard)):
-        for name, words in (("informed_overfit", "informed | overfitted"), ("overfit_trivial", "overfitted | trivial")):
-            there = np.isfinite(found[name].values)
-            label = f"{called}: {words}"
-            series.append(
-                Series(
-                    label, Kind.theory, alphas[there], found[name].values[there], unstable=every[there], dashes=BROKEN
-                )
-            )
+        last = found.overfit_trivial.fillna(found.informed_trivial)  # below the cusp informed and overfitted are one
+        for words, line in (("informed | overfitted", found.informed_overfit), ("to the trivial state", last)):
+            there = np.isfinite(line.values)
+            given = {"unstable": every[there], "dashes": BROKEN}
+            series.append(Series(f"{called}: {words}", Kind.theory, alphas[there], line.values[there], **given))
     series.append(Series("soft: exact below", Kind.theory, alphas, soft.replica_symmetry.values))
     caption = ("Values of η at which two states have the same free energy. The paper has one line for each method; with the corrected "
                "theory there are two (errata E5, E10, E11). All first-order lines lie where replica symmetry is broken and are drawn dashed; below "
@@ -220,6 +217,13 @@ def figure_6(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("dietrich1998/figure_6", "Hard selection and the share of outliers", caption, (panel,), data, proof)
 
 
+def _beyond(gamma: float, eta: float, alpha: int, size: int, *, key: Any, folder: Any) -> xr.Dataset:
+    """Hard EM in a world beyond the printed critical share, from the best vector along the teacher."""
+    law = outliers.Contaminated(gamma, eta)
+    start = outliers.TeacherStart(float(outliers.asymptote(law, HARD).R))
+    return outliers.measure(law, HARD, alpha=float(alpha), size=size, runs=10, start=start, key=key, folder=folder)
+
+
 def figure_7(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
     """The critical share at unlimited examples, and why it is spurious."""
     gammas = np.unique(np.concatenate([np.geomspace(0.1, 10, 31 if quick else 91), [0.278, 0.2784]]))
@@ -233,22 +237,19 @@ def figure_7(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
         -float(outliers.asymptote(outliers.Contaminated(g, eta), HARD).example_energy)
         for g, eta in zip(gammas[there], roots[there], strict=True)
     ])  # fmt: skip
-    measured = [(1.0, 5.0, 100), (1.0, 5.0, 400), (2.0, 6.0, 100)] if not quick else [(1.0, 5.0, 100)]
-    points = [
-        outliers.measure(
-            outliers.Contaminated(g, eta), HARD, alpha=float(alpha), size=100, runs=10, key=_key(key, 7), folder=folder
-        )
-        for g, eta, alpha in measured
-    ]
-    beyond = np.array([-float(p.free_energy) / alpha for p, (_, _, alpha) in zip(points, measured, strict=True)])
-    error = np.array([float(p.free_energy_stderr) / alpha for p, (_, _, alpha) in zip(points, measured, strict=True)])
+    measured = [(0.2, 0.5, 1000, 20), (1.0, 5.0, 10_000, 20)] + ([] if quick else [(2.0, 6.5, 30_000, 10)])
+    points = [_beyond(*one, key=_key(key, 7), folder=folder) for one in measured]
+    beyond = np.array([-float(p.free_energy) / alpha for p, (_, _, alpha, _) in zip(points, measured, strict=True)])
+    error = np.array(
+        [float(p.free_energy_stderr) / alpha for p, (_, _, alpha, _) in zip(points, measured, strict=True)]
+    )
     right = Panel("inverse variance, γ", "energy gained, per example", (
         Series("α = ∞, at the η of the left panel", Kind.theory, gammas[there], gain),
-        Series("EM at a larger η, N = 100", Kind.simulation, np.array([g for g, _, _ in measured]), beyond, error),
+        Series("EM at a larger η", Kind.simulation, np.array([g for g, *_ in measured]), beyond, error),
     ), title="Why it is spurious", log="xy")  # fmt: skip
     caption = ("Left: eq. (B5) to the letter reproduces the figure of the paper, with its jump at γ = 0.278. Right: (B5) is the square of an equation for "
-               "R, and each of its roots has R < 0. At that very η the best overlap still gains energy over selecting nothing (per example), and hard EM started at the "
-               f"teacher finds such states beyond it ({'; '.join(f'γ = {g:g}, η = {e:g}, α = {a}' for g, e, a in measured)}). With unlimited examples there "
+               "R, and each of its roots has R < 0. At that very η the best overlap still gains energy over selecting nothing (per example), and hard EM started along the "
+               f"teacher finds such states beyond it ({'; '.join(f'γ = {g:g}, η = {e:g}, α = {a}' for g, e, a, _ in measured)}). With unlimited examples there "
                "is no critical share of outliers (erratum E7).")  # fmt: skip
     data = {f"simulation {i}": p for i, p in enumerate(points)}
     return Figure("dietrich1998/figure_7", "A critical share that is none", caption, (left, right), data)
@@ -377,11 +378,11 @@ def _limit_claims(made: dict[str, Figure]) -> list[Claim]:
     for _ in range(30):
         middle = (low + high) / 2
         low, high = (low, middle) if critical(middle).eta > 0 else (middle, high)
-    energy = made["figure_7"].data["simulation 0"]
+    energy = made["figure_7"].data["simulation 1"]
     return [
         Claim("section 5.2", "soft selection tolerates any fraction of outliers", "any", f"R∞ = {', '.join(f'{R:.6f}' for R in many.R.values)} at η = 0, 5, 10", Verdict.reproduced, "population limit"),
         Claim("equation (B5)", "hard selection has a critical fraction even at α = ∞", f"η_c = {critical(1.0).eta:.3f} at γ = 1",
-              f"none; energy over N at γ = 1, η = 5, α = 100: {float(energy.free_energy):.2f} ± {float(energy.free_energy_stderr):.2f}, below 0", Verdict.refuted,
+              f"none; energy over N at γ = 1, η = 5, α = 10000: {float(energy.free_energy):.2f} ± {float(energy.free_energy_stderr):.2f}, below 0", Verdict.refuted,
               "every root of (B5) has R < 0; the population energy of the best overlap is negative for all γ and η (erratum E7)"),
         Claim("figure 7", "below γ = 0.278 the critical η jumps to zero", "0.278", f"(B5) has no root below γ = {high:.5f}; there is no critical η at any γ", Verdict.refuted, "the same"),
     ]  # fmt: skip

@@ -17,6 +17,7 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.transforms import ScaledTranslation
 
 from quenched.core import figures
 from quenched.core.figures import Kind, Panel, Scale, Series
@@ -35,6 +36,8 @@ SHORT_LABEL = 26
 """Letters of the longest entry of a legend that may stand beside the axes."""
 LONGEST_LABEL = 40
 """Letters of an ordinate's label in one line."""
+BELOW = 0.55
+"""Inches from the axes down to a legend of their own: below ticks and label."""
 NOTE_WIDTH = 98
 """Letters in a line of a note."""
 TICKS = {4: (1,), 2: (1, 3), 1: (1, 2, 5), 0.5: (1, 1.5, 2, 3, 5, 7), 0: ()}
@@ -184,7 +187,9 @@ def _place_legends(figure: Figure, axes: list[Axes], legends: list[_Entries], ke
         _legend(figure, key, "outside lower center", columns=_columns(key, wide))
         for ax, legend in zip(axes, legends, strict=True):
             columns = _columns(legend, wide / len({ax.get_position().x0 for ax in axes}))
-            _legend(ax, legend if len(legend) > 1 else {}, "upper center", columns=columns, bbox_to_anchor=(0.5, -0.15))
+            below = ax.transAxes + ScaledTranslation(0, -BELOW, figure.dpi_scale_trans)
+            anchor = {"bbox_to_anchor": (0.5, 0.0), "bbox_transform": below}
+            _legend(ax, legend if len(legend) > 1 else {}, "upper center", columns=columns, **anchor)
 
 
 def _columns(entries: _Entries, inches: float) -> int:

@@ -11,8 +11,8 @@ each component of $J$ [dietrich1998, eqs. (24), (25), (27) to (29)]; all weights
 
 World $k$ has the rows $g^\mu + V^\mu_k e_1$ with common $g$, so one pass over $g$ serves all of them. On a CPU a pass
 is two matrix products. On an accelerator they would wait for the memory twice: there a kernel reads the data once, a
-tile of rows giving its fields, weights and weighted sum before the next one is read. With many worlds the products are
-bound by arithmetic and are the better way there too.
+tile of rows giving its fields, weights and weighted sum before the next one is read. It serves a few worlds, whose sums
+must fit into registers; for more it is two products again.
 """
 
 from __future__ import annotations
@@ -103,7 +103,6 @@ def stream(
     tile: int | None = None,
     programs: int = PROGRAMS,
     warps: int = WARPS,
-    ahead: bool = True,
     interpret: bool = False,
 ) -> tuple[Array, Array, Array, Array]:
     """The same sums by one kernel of an accelerator: each program keeps its sums in registers and reads its rows once.
@@ -116,7 +115,6 @@ def stream(
         tile: rows in registers at a time, a power of 2.
         programs: how many pieces the rows are cut into.
         warps: warps of each program.
-        ahead: whether a tile is asked for before the last one is worked on.
         interpret: whether to run on a CPU, slowly, for a test.
     """
     from jax.experimental import pallas as pl
@@ -128,7 +126,7 @@ def stream(
     each = -(-P // (programs * tile)) * tile  # rows of a program
     programs = -(-P // each)
     V = jnp.pad(rows.shift.astype(gc.dtype), ((0, 0), (0, programs * each - P)))
-    kernel = functools.partial(_kernel, P=P, N=N, K=K, tile=tile, each=each, hard=hard, ahead=ahead)
+    kernel = functools.partial(_kernel, P=P, N=N, K=K, tile=tile, each=each, hard=hard)
     sums, vector = pl.pallas_call(
         kernel,
         grid=(programs,),
@@ -155,7 +153,7 @@ def stream(
 
 def _kernel(
     g_ref: Any, V_ref: Any, gc_ref: Any, offset_ref: Any, sums_ref: Any, vector_ref: Any,
-    *, P: int, N: int, K: int, tile: int, each: int, hard: bool, ahead: bool,
+    *, P: int, N: int, K: int, tile: int, each: int, hard: bool,
 ) -> None:  # fmt: skip
     """The rows of one program; vectors are sums of products, worlds are unrolled."""
     from jax.experimental import pallas as pl
@@ -166,26 +164,20 @@ def _kernel(
     inside = jnp.arange(wide) < N
     gc = [gc_ref[k, :] for k in range(K)]
 
-    def real(i: Any) -> Array:
-        return first + i * tile + jnp.arange(tile) < P
-
-    def fetch(i: Any) -> Array:
-        return triton.load(g_ref.at[pl.ds(i * tile, tile), :], mask=real(i)[:, None] & inside[None, :], other=0.0)
-
-    def add(i: Array, state: tuple[Array | None, list[Any]]) -> tuple[Array | None, list[Any]]:
-        g, sums = state
-        g, following = (fetch(i), None) if g is None else (g, fetch(i + 1))
+    def add(i: Array, sums: list[Any]) -> list[Any]:
+        here = pl.ds(i * tile, tile)
+        real = first + i * tile + jnp.arange(tile) < P
+        g = triton.load(g_ref.at[here, :], mask=real[:, None] & inside[None, :], other=0.0)
         after = []
         for k, (weight, log, shifted, vector) in enumerate(sums):
-            V = V_ref[k, pl.ds(i * tile, tile)]
+            V = V_ref[k, here]
             h = jnp.sum(g * gc[k][None, :], axis=1) + gc_ref[k, 0] * V - offset_ref[k]
-            p, l = (jnp.where(real(i), x, 0).astype(dtype) for x in _weigh(h, hard))
+            p, l = (jnp.where(real, x, 0).astype(dtype) for x in _weigh(h, hard))
             after.append((weight + p, log + l, shifted + p * V, vector + jnp.sum(g * p[:, None], axis=0)))
-        return following, after
+        return after
 
     nothing = [(*(jnp.zeros(tile, dtype) for _ in range(3)), jnp.zeros(wide, dtype)) for _ in range(K)]
-    _, sums = jax.lax.fori_loop(0, each // tile, add, (fetch(0) if ahead else None, nothing))
-    for k, (*scalars, vector) in enumerate(sums):
+    for k, (*scalars, vector) in enumerate(jax.lax.fori_loop(0, each // tile, add, nothing)):
         vector_ref[k, :] = vector
         for j, scalar in enumerate(scalars):
             sums_ref[j, k] = jnp.sum(scalar)

@@ -47,7 +47,7 @@ def begin(key: Key, start: Start, shape: tuple[int, int]) -> Array:
     if isinstance(start, CarriedStart):
         return begin(key, start.first, shape)
     if isinstance(start, TeacherStart):
-        return jnp.zeros(shape).at[:, 0].set(1.0)
+        return jnp.zeros(shape).at[:, 0].set(jnp.asarray(start.scale, float))
     assert isinstance(start, RandomStart)
     v = jax.random.normal(key, shape[1:])
     return jnp.broadcast_to(jnp.asarray(start.scale) * v / jnp.linalg.norm(v), shape)

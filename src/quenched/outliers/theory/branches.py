@@ -29,7 +29,7 @@ STEP = 0.03
 SHORTEST = -12.0
 """The $\\ln Q$ down to which the curve is followed from small $\\eta$: beyond, it is on its way to nothing."""
 LARGEST = 300.0
-"""Largest size of $\\eta$: a share of informative examples that is still a number, squared."""
+"""Largest size of $\\eta$: a share of informative examples whose square is still a number."""
 BATCH = 32
 """States that are computed together."""
 
@@ -79,17 +79,21 @@ def trace(rule: Rule, at: Setting, etas: Any = 0.0) -> Branches:
     student = FORMS[type(rule)]
     gt, b = float(at.gt), float(at.gt**2 / at.gamma)
     low = min(float(np.min(etas)), -gt / 2) - 5.0
-    high = max(float(np.max(etas)), gt + b + max(float(np.log(at.alpha)), 0.0)) + 15.0
+    high = min(max(float(np.max(etas)), gt / 2 + b + max(float(np.log(at.alpha)), 0.0)) + 5.0, LARGEST)
     if isinstance(rule, HardSelection):
         curve = follow(student, at, (low, high))
-        return Branches(student, at, _growing(curve), curve.outcome, float(hard.threshold(at)))
+        return Branches(student, at, _named(_growing(curve)), curve.outcome, float(hard.threshold(at)))
     back = follow(student, at, (low, high), upwards=False)  # from where only the trivial state is left
-    trivial = _turned(_piece(back, _pieces(back)[0]))
-    if back.end is saddle.End.range and not back.folds:
-        return Branches(student, at, {"informed": trivial}, back.outcome, np.inf)
-    curve = follow(student, at, (low, high))
-    arms = {name: arm for name, arm in _growing(curve).items() if arm.control[-1] in [m.control for m in curve.folds]}
-    return Branches(student, at, arms | {"trivial": trivial}, curve.outcome, np.inf)
+    if back.end is saddle.End.range:
+        *arms, last = _growing(_turned(back))
+        named = _named(arms) | {"trivial": last} if arms else {"informed": last}
+        return Branches(student, at, named, back.outcome, np.inf)
+    # where b is large the Gaussian at the trivial branch's fold is too narrow for its jump: so from the other side
+    curve, pieces = follow(student, at, (low, high)), _pieces(back)
+    ends = [mark.control for mark in curve.folds]
+    named = _named([arm for arm in _growing(curve) if arm.control[-1] in ends or not pieces])
+    trivial = {"trivial": _turned(_piece(back, pieces[0]))} if pieces else {}
+    return Branches(student, at, named | trivial, curve.outcome, np.inf)
 
 
 def follow(student: Form, at: Setting, limits: tuple[float, float], *, upwards: bool = True) -> saddle.Branch:
@@ -97,16 +101,22 @@ def follow(student: Form, at: Setting, limits: tuple[float, float], *, upwards: 
     first = limits[0] if upwards else limits[1]
     start = np.asarray(guess(at._replace(eta=np.float64(first)), "informed" if upwards else "trivial"))
     deepest = SHORTEST if upwards else start[1] - 5.0
-    return saddle.follow(
-        student.landscape, start, first, limits, at, upwards=upwards,
-        low=[0.0, deepest, -np.log1p(at.alpha * at.gt) - 5.0], high=[0.6 * np.pi, 5.0, 5.0], step=STEP,
-    )  # fmt: skip
+    low, high = [0.0, deepest, -np.log1p(at.alpha * at.gt) - 5.0], [0.6 * np.pi, 5.0, 5.0]
+    with np.errstate(over="ignore", invalid="ignore"):  # a step too far is taken back
+        return saddle.follow(
+            student.landscape, start, first, limits, at, upwards=upwards, low=low, high=high, step=STEP
+        )  # fmt: skip
 
 
-def _growing(curve: saddle.Branch) -> dict[str, saddle.Branch]:
-    """The pieces of a curve along which eta grows: the first two branches."""
-    pieces = [piece for piece in _pieces(curve) if curve.control[piece.start + 1] > curve.control[piece.start]]
-    return {name: _piece(curve, piece) for name, piece in zip(BRANCHES, pieces[:2], strict=False)}
+def _growing(curve: saddle.Branch) -> list[saddle.Branch]:
+    """The pieces along which eta grows."""
+    arms = [_piece(curve, piece) for piece in _pieces(curve)]
+    return [arm for arm in arms if arm.control[1] > arm.control[0]]
+
+
+def _named(arms: list[saddle.Branch]) -> dict[str, saddle.Branch]:
+    """The first and the last of them; there are more than two only for a gamma of some hundreds."""
+    return dict(zip(BRANCHES, arms[:1] + arms[1:][-1:], strict=False))
 
 
 def _pieces(curve: saddle.Branch) -> list[slice]:

@@ -41,7 +41,7 @@ def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: str | None = Non
         >>> law, rule = outliers.Contaminated(gamma=10.0), outliers.HardSelection()
         >>> curve = outliers.curve(law, rule, alpha=20.0, eta=[2.0, 3.5])
         >>> curve.R.sel(branch="informed").values.round(4)
-        array([1.031 , 0.8719])
+        array([1.031 , 0.8806])
         >>> [str(outcome) for outcome in curve.outcome.sel(branch="overfit").values]
         ['absent', 'converged']
     """

@@ -12,7 +12,6 @@ from quenched.core.progress import track
 from quenched.core.types import InputError, Outcome, double, outcome_names
 from quenched.outliers.model import Contaminated, Rule
 from quenched.outliers.theory.branches import FORMS, Branches, numbers, states, trace
-from quenched.outliers.theory.states import BRANCHES
 
 PAIRS = (("informed", "overfit"), ("overfit", "trivial"), ("informed", "trivial"))
 """Branches between which there may be a first-order transition."""
@@ -30,11 +29,11 @@ def transitions(law: Contaminated, rule: Rule, *, alpha: Any, **sweep: Any) -> x
 
     Returns:
         Over `alpha`, first-order transitions `informed_overfit`, `overfit_trivial` and `informed_trivial`, where two
-        branches have the same free energy and no third one has less, each with the larger `_stability` of the two:
-        where it exceeds 1 replica symmetry is broken and the number is an approximation. Spinodals, where
-        branches begin and end: `informed_end`, `overfit_start`, `overfit_end`, `trivial_start`. `replica_symmetry`,
-        above which the informed branch of soft selection is an approximation (hard selection always is). Each with
-        its `_outcome`: `absent` where there is none.
+        branches have the same free energy, each with the larger `_stability` of the two: where it exceeds 1 replica
+        symmetry is broken and the number is an approximation. Spinodals, where branches begin and end:
+        `informed_end`, `overfit_start`, `overfit_end`, `trivial_start`. `replica_symmetry`, above which the informed
+        branch of soft selection is an approximation (that of hard selection always is). Each with its `_outcome`:
+        `absent` where there is none.
 
     Examples:
         >>> from quenched import outliers
@@ -92,20 +91,10 @@ def _spinodal(branches: Branches, name: str, end: int) -> float | None:
 
 
 def _crossing(branches: Branches, a: str, b: str) -> float | None:
-    """The eta at which two branches have the same free energy and no other has less."""
+    """The first eta at which two branches have the same free energy."""
     arms = branches.arms
-    if a not in arms:
-        return None
     if b == "trivial" and np.isfinite(branches.threshold):  # of no energy
-        marks = saddle.locate(branches.form.landscape.free_energy, arms[a], 0.0)  # pyright: ignore[reportArgumentType]
-        marks = tuple(mark for mark in marks if mark.control > branches.threshold)
-    elif b in arms:
-        marks = saddle.crossings(arms[a], arms[b])
+        marks = saddle.locate(branches.form.landscape.free_energy, arms[a]) if a in arms else ()  # pyright: ignore[reportArgumentType]
     else:
-        return None
-    for mark in marks:
-        (other,) = set(BRANCHES) - {a, b}
-        f = states(branches, other, np.array([mark.control]))["free_energy"][0]
-        if not f < mark.free_energy:
-            return mark.control
-    return None
+        marks = saddle.crossings(arms[a], arms[b]) if a in arms and b in arms else ()
+    return next((mark.control for mark in marks), None)

@@ -1,7 +1,8 @@
 r"""Soft selection: a replica theory declared in one energy, and its saddle-point equations in a light form.
 
 The energy of a field is $\ell(u, Q) = -\ln(1 + e^{h})$, $h = \tilde\gamma u - \tilde\gamma Q/2 - \eta$; `problem`
-declares it for `core.replica`. The light form serves the search for starts and the branches. With
+declares it for `core.replica`, which any energy can be given to. Here its equations are written out, as they are
+solved many times along a branch. With
 $a = -\tilde\gamma Q/2 - \eta + V \tilde\gamma R + s x$, $s = \tilde\gamma \sqrt{Q/\gamma}$, $x \sim \mathcal N(0, 1)$
 and $b = \tilde\gamma^2 z/\gamma$, an example ends at $w = a + b\,\sigma(w)$ and counts as $p = \sigma(w)$, and
 
@@ -27,7 +28,8 @@ import numpy as np
 from quenched.core import replica
 from quenched.core.gaussian import TAIL, legendre, pdf
 from quenched.core.types import Array
-from quenched.outliers.theory.scaled import Readings, Setting, free_of_units, order_parameters
+from quenched.outliers.model import Contaminated, SoftSelection
+from quenched.outliers.theory.scaled import Readings, Setting, order_parameters, setting
 
 PANELS, NODES = 8, 12
 """Gauss-Legendre panels on either side of the jump, and nodes on each."""
@@ -51,8 +53,9 @@ def _half_norm(R: Array, Q: Array) -> Array:
     return Q / 2
 
 
-def problem(at: Setting) -> replica.Problem:
-    """What the replica core is asked."""
+def problem(law: Contaminated, rule: SoftSelection) -> replica.Problem:
+    """The same theory as the replica core is told it: `replica.curve(problem(law, rule), alpha=...)`."""
+    at = setting(law, rule, 0.0)
     fields = replica.Classes(at.weights, np.array([0.0, 1.0]), 1 / at.gamma)
     return replica.Problem(Energy(at.gt, at.eta), fields, _half_norm)
 
@@ -75,7 +78,7 @@ def averages(m: Array, s: Array, b: Array) -> Averages:
     bend = p * (1 - p)
     density = dw * pdf(x) / s
     weight = density * (1 - b * bend)
-    jump = (-b / 2 - m) / s
+    jump = jnp.clip((-b / 2 - m) / s, -40.0, 40.0)  # where the Gaussian is 0
     step = jnp.tanh(_edge(b, jnp.zeros(())) / 2)  # of p at the jump; by parts, <x p> = <dp/dx>
     stretch = jnp.maximum(1 - b * bend, 1e-12)
     return Averages(
@@ -97,12 +100,12 @@ def equations(x: Array, at: Setting) -> tuple[Array, Readings]:
     each = jax.vmap(averages, (0, None, None))(m, s, b)
     w = at.weights
     p, p2, xp, M, response = (w @ v for v in each[:5])
-    f_R = R / z - alpha * gt * w[1] * each.p[1]
-    f_Q = (-1 / z + 1 + alpha * gt * (p - gt / gamma * xp)) / 2
-    f_z = ((Q - R * R) / z**2 - alpha * gt * gt / gamma * p2) / 2
+    by_R = jnp.cos(x[0]) - z * alpha * gt * w[1] * each.p[1] * jnp.exp(-x[1] / 2)  # not / Q, which may underflow
+    by_Q = z * (1 + alpha * gt * (p - gt / gamma * xp)) - 1
+    by_z = jnp.square(jnp.sin(x[0])) - alpha * jnp.square(gt * z) / gamma * p2 * jnp.exp(-x[1])
     f = (R * R - Q) / (2 * z) + Q / 2 - alpha * M
     stability = jnp.where(jnp.any(each.jumps), jnp.inf, alpha * b * b * response)
-    return free_of_units((f_R, f_Q, f_z), Q, z), Readings(f, stability, p)
+    return jnp.stack([by_R, by_Q, by_z]), Readings(f, stability, p)
 
 
 def _nodes(m: Array, s: Array, b: Array) -> tuple[Array, Array, Array]:

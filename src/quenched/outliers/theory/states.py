@@ -20,6 +20,9 @@ from quenched.outliers.theory.scaled import Setting
 BRANCHES = ("informed", "overfit", "trivial")
 """Names of the branches, in the order in which they are met as $\\eta$ grows."""
 
+LONGER = 2.5
+"""How much longer than it should be the vector of hard selection is at the start of a search."""
+
 
 class State(NamedTuple):
     """A state. Those of zero temperature have $q = Q$."""
@@ -76,18 +79,17 @@ def state(
     at = scaled.setting(law, rule, alpha)
     if isinstance(rule, Hebb):
         return _hebb(at)
-    begin = guess(at, branch) if start is None else scaled.unknowns(*start)
-    plain_steps = scaled.RELAXED if start is None else 0
+    begin, steps = (guess(at, branch), scaled.RELAXED) if start is None else (scaled.unknowns(*start), 0)
     if isinstance(rule, SoftSelection):
-        return _solved(soft.equations, at, begin, plain_steps)
-    if isinstance(rule, HardSelection):
-        return (
-            _trivial(at) if branch == "trivial" and start is None else _solved(hard.equations, at, begin, plain_steps)
-        )
+        return _solved(soft.equations, at, begin, steps)
     if isinstance(rule, Gibbs):
         T = jnp.asarray(rule.temperature, float)
-        return _solved(gibbs.equations, (at, T), begin, plain_steps, T)
-    raise InputError(f"Argument `rule` must be a student of outliers, but {rule!r} was given.")
+        return _solved(gibbs.equations, (at, T), begin, steps, T)
+    if not isinstance(rule, HardSelection):
+        raise InputError(f"Argument `rule` must be a student of outliers, but {rule!r} was given.")
+    if start is None:  # a vector that is short at first selects nothing
+        begin = begin.at[1].add(2 * jnp.log(LONGER))
+    return _trivial(at) if branch == "trivial" and start is None else _solved(hard.equations, at, begin, steps)
 
 
 def guess(at: Setting, branch: str) -> Array:
@@ -98,10 +100,9 @@ def guess(at: Setting, branch: str) -> Array:
         return scaled.unknowns(R, R * R + at.gt / at.gamma * R / (1 + at.gt * alpha), 1 / (1 + at.gt * alpha))
     if branch == "overfit":
         return jnp.stack([0.48 * jnp.pi + 0 * at.eta, jnp.log(0.9) + 0 * at.eta, jnp.log(0.5) + 0 * at.eta])
-    Q = at.alpha * at.gt**2 / at.gamma * jnp.exp(-2 * at.eta)  # to lowest order in the weight exp(-eta) of an example
-    return jnp.stack(
-        [jnp.arccos(jnp.minimum(jnp.sqrt(at.alpha * at.gamma) * jnp.exp(-at.eta), 0.5)), jnp.log(Q), 0 * Q]
-    )
+    ln_Q = jnp.log(at.alpha * at.gt**2 / at.gamma) - 2 * at.eta  # to lowest order in the weight exp(-eta) of an example
+    cosine = jnp.minimum(jnp.sqrt(at.alpha * at.gamma) * jnp.exp(-at.eta), 0.5)
+    return jnp.stack([jnp.arccos(cosine), ln_Q, 0 * at.eta])
 
 
 def measures(R: Array, Q: Array) -> tuple[Array, Array]:
@@ -111,9 +112,9 @@ def measures(R: Array, Q: Array) -> tuple[Array, Array]:
     return Q - 2 * R + 1, jnp.arccos(jnp.clip(cosine, -1, 1)) / jnp.pi
 
 
-def _solved(equations: scaled.Equations, at: Any, begin: Array, plain_steps: int, T: Real = 0.0) -> State:
+def _solved(equations: scaled.Equations, at: Any, begin: Array, steps: int, T: Real = 0.0) -> State:
     """The state near a start, from its equations."""
-    found = scaled.search(equations, begin, at, plain_steps=plain_steps)
+    found = scaled.search(equations, begin, at, plain_steps=steps)
     x, readings = scaled.differentiable(equations, found, at)
     R, q, z = scaled.order_parameters(x)
     Q = q + T * z
