@@ -11,7 +11,7 @@ import pytest
 
 import quenched
 from quenched.outliers import theory
-from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, HardSelection, SoftSelection
+from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, Gibbs, HardSelection, SoftSelection
 from quenched.outliers.simulation import measure
 
 LAW = Contaminated(gamma=10.0)
@@ -60,15 +60,33 @@ def test_hard_selection_does_what_the_theory_says(hard_runs):
     assert found.passed, found
 
 
-def test_the_printed_soft_formula_is_rejected(soft_runs):
+def rejected(points, eta, wrong):
+    """Whether a theory with these numbers is refuted."""
+    here = points[["Delta", "Delta_run", "Phi", "Phi_run"]].sel(eta=[eta])
+    theory = here[["Delta", "Phi"]].assign({name: ("eta", [float(getattr(wrong, name))]) for name in ("Delta", "Phi")})
+    return not quenched.agreement(theory, here).passed
+
+
+def test_the_printed_soft_formula_is_rejected(soft_runs, double):
     """One Newton step in place of the envelope. [dietrich1998, eq. (A2), erratum E1]"""
-    points = soft_runs[5.0][["Delta", "Delta_run"]].sel(eta=[2.4])
-    printed = points[["Delta"]].assign(Delta=("eta", [0.3733]))
-    assert not quenched.agreement(printed, points).passed
+    wrong = theory.printed.soft_state(Contaminated(10.0, 2.4), SoftSelection(), 5.0)
+    assert float(wrong.Delta) == pytest.approx(0.3733, abs=5e-4)
+    assert rejected(soft_runs[5.0], 2.4, wrong)
 
 
-def test_the_printed_hard_formula_is_rejected(hard_runs):
+def test_the_printed_hard_formula_is_rejected(hard_runs, double):
     """A factor 2 in the noise. [dietrich1998, eqs. (B3), (B4), erratum E5]"""
-    points = hard_runs[["Phi", "Phi_run"]].sel(eta=[2.0])
-    printed = points[["Phi"]].assign(Phi=("eta", [0.0537]))
-    assert not quenched.agreement(printed, points).passed
+    wrong = theory.printed.hard_state(Contaminated(10.0, 2.0), HardSelection(), 20.0)
+    right = theory.curve(LAW, HardSelection(), alpha=20.0, eta=2.0, branch="informed")
+    assert float(wrong.Phi) == pytest.approx(float(right.Phi) / np.sqrt(2), rel=0.01)
+    assert rejected(hard_runs, 2.0, wrong)
+    assert not rejected(hard_runs, 2.0, right)
+
+
+def test_gibbs_learning_does_what_the_theory_says():
+    """At the posterior's own temperature and at a higher one."""
+    for temperature in (1.0, 2.0):
+        rule = Gibbs(temperature=temperature)
+        points = measure(LAW, rule, alpha=5.0, size=100, runs=40, key=jax.random.key(3), eta=[0.0, 1.0])
+        found = quenched.agreement(theory.curve(LAW, rule, alpha=5.0, eta=[0.0, 1.0]), points, allowance=2 / 100)
+        assert found.passed, found

@@ -13,7 +13,6 @@ from quenched.outliers.learner import em
 from quenched.outliers.model import (
     CarriedStart,
     Contaminated,
-    Gibbs,
     HardSelection,
     Hebb,
     RandomStart,
@@ -153,15 +152,6 @@ def test_draws_have_the_moments_of_the_posterior(double, temperature):
 def _moments(c):
     x, y = np.asarray(c).T
     return x, y, x**2, y**2, x * y
-
-
-def test_gibbs_learning_measures_an_energy_that_is_no_free_energy():
-    points = measure(LAW, Gibbs(temperature=1.0), **SMALL)
-    assert points.R.dims == ()
-    assert "free_energy" not in points
-    assert points.energy_run.dims == ("run",)
-    # Matched and at T = 1, teacher and draw are alike: the mean of Q is that of the prior over teachers of length 1.
-    assert abs(float(points.Q) - 1) < 4 * float(points.Q_stderr) + 0.1
 
 
 def test_an_onset_is_where_a_tenth_have_lost_the_teacher():

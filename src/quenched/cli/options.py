@@ -218,7 +218,9 @@ def _keyword(found: Science, name: str, annotation: str, text: str) -> Any:
         if isinstance(kind, enum.EnumType):
             if text not in kind.__members__:
                 known = kind.__members__
-                raise InputError(f"Option {_option(name)} must be one of: {', '.join(known)}; but {_given(text, known)}.")
+                raise InputError(
+                    f"Option {_option(name)} must be one of: {', '.join(known)}; but {_given(text, known)}."
+                )
             return kind[text]
     value = numbers(_option(name), text)
     return _whole(value) if "int" in annotation else value

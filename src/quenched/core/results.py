@@ -80,7 +80,7 @@ def assemble(
     law, rule = plan.laws[0], plan.rules[0]
     named = {}
     for name, value in values.items():
-        array = np.asarray(value).reshape(*plan.shape, *np.shape(value)[1:])
+        array = np.asarray(value).reshape((*plan.shape, *np.shape(value)[1:]))
         array = outcome_names(array) if name == "outcome" else array
         named[name] = ((*plan.dims, *axes, *dims.get(name, ())), array)
     every = {**plan.coords, **{name: (name, axis) for name, axis in axes.items()}, **coords}

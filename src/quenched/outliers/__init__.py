@@ -16,9 +16,10 @@ from quenched.outliers.model import (
     TeacherStart,
 )
 from quenched.outliers.simulation import measure, onsets
-from quenched.outliers.theory import asymptote, curve, transitions
+from quenched.outliers.theory import Branch, asymptote, curve, transitions
 
 __all__ = [
+    "Branch",
     "CarriedStart",
     "Contaminated",
     "Fitted",

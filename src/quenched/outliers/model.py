@@ -81,14 +81,17 @@ class Contaminated(Law):
 
 
 class Rule(eqx.Module):
-    r"""A student of the law's examples. Each has a `gamma`, his own $\tilde\gamma$; None is the law's."""
+    r"""A student of the law's examples.
 
-    gamma: eqx.AbstractVar[Real | None]
+    Attributes:
+        gamma: $\tilde\gamma$, the inverse variance he believes in; None is the law's.
+    """
 
+    gamma: Real | None = eqx.field(converter=real, default=None)
 
-def _check_gamma(rule: Rule) -> None:
-    if rule.gamma is not None:
-        checks.positive("gamma", rule.gamma)
+    def __check_init__(self):
+        if self.gamma is not None:
+            checks.positive("gamma", self.gamma)
 
 
 class SoftSelection(Rule):
@@ -102,11 +105,6 @@ class SoftSelection(Rule):
     Attributes:
         gamma: $\\tilde\\gamma$; None is the law's.
     """
-
-    gamma: Real | None = eqx.field(converter=real, default=None)
-
-    def __check_init__(self):
-        _check_gamma(self)
 
 
 class HardSelection(Rule):
@@ -122,11 +120,6 @@ class HardSelection(Rule):
         gamma: $\\tilde\\gamma$; None is the law's.
     """
 
-    gamma: Real | None = eqx.field(converter=real, default=None)
-
-    def __check_init__(self):
-        _check_gamma(self)
-
 
 class Hebb(Rule):
     r"""No selection: $J = \sum_\mu S^\mu \xi^\mu / (\sqrt N (\alpha + 1/\tilde\gamma))$.
@@ -137,11 +130,6 @@ class Hebb(Rule):
         gamma: $\\tilde\\gamma$; None is the law's.
     """
 
-    gamma: Real | None = eqx.field(converter=real, default=None)
-
-    def __check_init__(self):
-        _check_gamma(self)
-
 
 class Gibbs(Rule):
     r"""A vector drawn at random with probability $\propto e^{-\mathcal H(J)/T}$, $\mathcal H$ that of `SoftSelection`.
@@ -149,16 +137,14 @@ class Gibbs(Rule):
     At $T = 1$ it is drawn from the posterior. [dietrich1998, eqs. (16), (A1)]
 
     Attributes:
-        temperature: $T = 1/\\beta$.
         gamma: $\\tilde\\gamma$; None is the law's.
+        temperature: $T = 1/\\beta$.
     """
 
     temperature: Real = eqx.field(converter=real, default=1.0)
-    gamma: Real | None = eqx.field(converter=real, default=None)
 
     def __check_init__(self):
         checks.positive("temperature", self.temperature)
-        _check_gamma(self)
 
 
 class Start(eqx.Module):

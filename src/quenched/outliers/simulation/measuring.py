@@ -12,7 +12,7 @@ import xarray as xr
 from quenched.core import checks, results
 from quenched.core.ensemble import Ensemble, ensemble
 from quenched.core.types import Key, Outcome, double
-from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, Gibbs, Rule, Start, examples_of
+from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, Rule, Start, examples_of
 from quenched.outliers.simulation.runs import Asked, ask, one_run
 
 
@@ -54,8 +54,8 @@ def measure(
 
     Returns:
         `R`, `Q`, `Delta`, `Phi`, `free_energy` and `selected`, the mean weight of an example, each with `_stderr` and
-        `_run`; and `runs`, `failed`, `outcome`. For `Gibbs` the energy of the draw, which is not its free energy,
-        stands as `energy` instead of `free_energy`.
+        `_run`; and `runs`, `failed`, `outcome`. `free_energy` is the energy over N of the vector that was found or, by
+        `Gibbs`, drawn.
 
     Examples:
         >>> import jax
@@ -87,8 +87,6 @@ def _named(done: Ensemble, asked: Asked, **attrs: Any) -> xr.Dataset:
     """The runs as a dataset, eta in the order in which they were asked for."""
     values = {name: value[:, :, asked.order] for name, value in done.values.items()}
     stalled = values.pop("stalled")
-    if isinstance(asked.plan.rules[0], Gibbs):
-        values["energy"] = values.pop("free_energy")
     done = dataclasses.replace(done, values=values)
     axes = {"eta": asked.etas[asked.order]}
     dims = ORDER_PARAMETERS | dict.fromkeys(values, ())

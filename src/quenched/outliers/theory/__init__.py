@@ -5,6 +5,6 @@ from quenched.outliers.theory.asymptotics import asymptote
 from quenched.outliers.theory.curves import curve
 from quenched.outliers.theory.lines import transitions
 from quenched.outliers.theory.soft import problem
-from quenched.outliers.theory.states import BRANCHES, State, state
+from quenched.outliers.theory.states import BRANCHES, Branch, State, state
 
-__all__ = ["BRANCHES", "State", "asymptote", "curve", "printed", "problem", "state", "transitions"]
+__all__ = ["BRANCHES", "Branch", "State", "asymptote", "curve", "printed", "problem", "state", "transitions"]

@@ -13,18 +13,18 @@ from quenched.core.progress import track
 from quenched.core.types import InputError, double
 from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, Rule
 from quenched.outliers.theory.branches import FORMS, check_eta, numbers, states, trace
-from quenched.outliers.theory.states import BRANCHES, State, state
+from quenched.outliers.theory.states import BRANCHES, Branch, State, state
 
 
 @double
-def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: str | None = None, **sweep: Any) -> xr.Dataset:
+def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: Branch | str | None = None, **sweep: Any) -> xr.Dataset:
     r"""Order parameters and errors in theory, branch by branch.
 
     Args:
         law: the world.
         rule: the student.
         alpha: increasing sample sizes (examples per dimension), or one.
-        branch: "informed", "overfit" or "trivial"; by default all three, along a dimension `branch`. `Hebb` and
+        branch: `Branch.informed`, `overfit` or `trivial`; by default all three, along a dimension `branch`. `Hebb` and
             `Gibbs` have the informed one only, and no such dimension.
         **sweep: any field of the law or the rule, above all `eta`; a sequence becomes a dimension of the result.
 
@@ -60,7 +60,7 @@ def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: str | None = Non
     result = result.isel(alpha=0) if np.ndim(alpha) == 0 else result
     if several and branch is None:
         return result
-    return result.sel(branch=branch or "informed")
+    return result.sel(branch=str(branch or Branch.informed))
 
 
 def _branches(plan: controls.Plan, alphas: np.ndarray) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ branch, on every overfit branch, and in every state of hard selection but the tr
 
 from __future__ import annotations
 
+import enum
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -17,8 +18,19 @@ from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, Ru
 from quenched.outliers.theory import gibbs, hard, scaled, soft
 from quenched.outliers.theory.scaled import Setting
 
-BRANCHES = ("informed", "overfit", "trivial")
-"""Names of the branches, in the order in which they are met as $\\eta$ grows."""
+
+class Branch(enum.StrEnum):
+    r"""The states of a student, in the order in which they are met as $\eta$ grows."""
+
+    informed = "informed"
+    """It knows the teacher."""
+    overfit = "overfit"
+    """Long, but nearly orthogonal to the teacher: it has selected outliers that happen to agree."""
+    trivial = "trivial"
+    """It selects next to nothing."""
+
+
+BRANCHES = tuple(one.value for one in Branch)
 
 LONGER = 2.5
 """How much longer than it should be the vector of hard selection is at the start of a search."""
@@ -45,7 +57,7 @@ def state(
     rule: Rule,
     alpha: Real,
     *,
-    branch: str = "informed",
+    branch: Branch | str = Branch.informed,
     start: tuple[Real, Real, Real] | None = None,
 ) -> State:
     r"""The state after $\alpha$ examples per dimension: a pure JAX function of law, rule and $\alpha$.
@@ -54,7 +66,7 @@ def state(
         law: the world.
         rule: the student.
         alpha: examples per dimension.
-        branch: which state is sought: "informed", "overfit" or "trivial". It is a start, not a promise: beyond the
+        branch: which state is sought. It is a start, not a promise: beyond the
             end of a branch the search comes to another state. `curve` knows where branches end.
         start: $(R, Q, z)$ near the wanted state instead, $(R, q, z)$ for `Gibbs`.
 
