@@ -44,7 +44,19 @@ EMPIRICAL = {
 }
 """The same for samples of a table of data."""
 
-_NOT_DRAWN = ("runs", "failed", "outcome", "residual", "stability")
+SELECTION = {
+    "eta": r"$\ln$(outliers / informative examples), $\eta$",
+    "R": "overlap with the teacher, $R$",
+    "Q": "squared length, $Q$",
+    "Delta": r"squared distance from the teacher, $\Delta$",
+    "Phi": r"angle with the teacher over $\pi$, $\Phi$",
+    "selected": "share of examples selected",
+    "free_energy": "energy over the dimension, $f$",
+}
+"""The same for learning that selects examples."""
+OWN_WORDS = {"processes": EMPIRICAL, "outliers": SELECTION}
+
+_NOT_DRAWN = ("runs", "failed", "outcome", "residual", "stability", "z")
 UNTRUSTED = "self-check failed"
 BROKEN = "replica symmetry broken"
 LONGEST_FACT = 30
@@ -247,7 +259,8 @@ def _short(variable: xr.DataArray, dim: str, index: int) -> str:
 
 def _words(data: xr.Dataset, name: str) -> str:
     """The label of an axis."""
-    if _empirical(data) and name in EMPIRICAL:
-        return EMPIRICAL[name]
+    own = OWN_WORDS.get(str(data.attrs.get("science")), {})
+    if name in own:
+        return own[name]
     words = VARIABLES if name in data.data_vars else CONTROLS
     return str(data[name].attrs.get("long_name", words.get(name, name.replace("_", " "))))
