@@ -191,6 +191,26 @@ def test_a_start_is_refused_where_the_theory_has_none(run):
     assert "does not depend on the start" in err
 
 
+def test_a_branch_is_chosen_by_name(run):
+    code, out, _ = run(
+        "curve", "outliers", "--rule", "hard-selection", "--alpha", "20", "--eta", "2,3", "--branch", "informed"
+    )
+    assert code == 0
+    assert "1.031" in out
+    code, _, err = run("curve", "outliers", "--rule", "hard-selection", "--alpha", "20", "--branch", "informd")
+    assert code == 2
+    assert (
+        "--branch must be one of: informed, overfit, trivial; but 'informd' was given (did you mean informed?)" in err
+    )
+
+
+def test_a_simulation_is_compared_with_the_first_branch(run):
+    simulate = ("simulate", "outliers", "--rule", "hard-selection", "--alpha", "20", "--eta", "0,2")
+    code, out, _ = run(*simulate, "--size", 20, "--runs", 10)
+    assert code == 0
+    assert "theory and simulation" in out
+
+
 def test_too_few_runs_to_compare_are_still_printed(run):
     code, out, _ = run(*SIMULATE, "--size", 20, "--runs", 9, "--simulator", "chain", "--tests", 50)
     assert code == 0
