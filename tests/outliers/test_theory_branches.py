@@ -56,6 +56,16 @@ def test_check_values(soft, hard):
     np.testing.assert_allclose(values, [1.03103, 1.12559, 0.07576, -6.62836], atol=DIGITS)
 
 
+def test_the_informed_branch_alone_is_the_same(soft, hard):
+    """Short of its end only a part of the curve is followed, beyond it all of it."""
+    for rule, every in ((SOFT, soft), (HARD, hard)):
+        for etas in (ETAS[:4], ETAS):
+            one = curves.curve(LAW, rule, alpha=20.0, eta=etas, branch="informed")
+            for name in ("R", "Q", "free_energy", "stability"):
+                np.testing.assert_allclose(one[name], every[name].sel(branch="informed", eta=etas), rtol=1e-10)
+            assert "lowest" not in one
+
+
 def test_every_branch_is_where_it_should_be(soft, hard):
     for curve, exist in ((soft, {"informed": (-2, 3.95), "overfit": (3.8, 9), "trivial": (6.5, 20)}),
                          (hard, {"informed": (-2, 3.8), "overfit": (3.8, 4.2), "trivial": (2, 20)})):  # fmt: skip

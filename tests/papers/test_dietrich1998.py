@@ -11,9 +11,8 @@ from quenched.papers import dietrich1998
 SMALL = {"size": 40, "runs": 10}
 
 
-@pytest.fixture(scope="module")
-def figures():
-    """All figures: the theory as it is, experiments much smaller than the paper's."""
+def make():
+    """All figures and claims: the theory as it is, experiments much smaller than the paper's."""
     patch = pytest.MonkeyPatch()
     for name, given in (("measure", SMALL), ("onsets", {"sizes": [10, 20], "runs": 20})):
         verb = getattr(dietrich1998.outliers, name)
@@ -28,7 +27,7 @@ def figures():
     return made
 
 
-def test_every_figure_is_drawn_from_finite_numbers(figures):
+def every_figure_is_drawn_from_finite_numbers(figures):
     for name in dietrich1998.FIGURES:
         for panel in figures[name].panels:
             for series in panel.series:
@@ -36,7 +35,7 @@ def test_every_figure_is_drawn_from_finite_numbers(figures):
                 assert np.all(np.isfinite(series.y)), (name, series.label)
 
 
-def test_unstable_theory_is_dashed(figures):
+def unstable_theory_is_dashed(figures):
     for name in ("figure_4", "figure_6"):
         theory = figures[name].panels[0].series[0]
         assert theory.kind is Kind.theory
@@ -51,21 +50,21 @@ def test_unstable_theory_is_dashed(figures):
         assert np.all(series.unstable)
 
 
-def test_figure_2_jumps(figures):
+def figure_2_jumps(figures):
     theory = figures["figure_2"].data["many outliers"]
     assert float(theory.Phi.max()) > 0.45
     assert float(theory.Phi.min()) < 0.2
     assert np.abs(np.diff(theory.Phi.values)).max() > 0.15
 
 
-def test_figure_7_has_the_printed_jump(figures):
+def figure_7_has_the_printed_jump(figures):
     series = figures["figure_7"].panels[0].series[0]
     assert np.all(series.y[series.x <= 0.278] == 0)
     assert np.all(series.y[series.x >= 0.2784] > 0.7)
     assert np.all(figures["figure_7"].panels[1].series[0].y > 0)
 
 
-def test_every_statement_has_a_verdict_and_its_evidence(figures):
+def every_statement_has_a_verdict_and_its_evidence(figures):
     claims = figures["claims"]
     assert len(claims) == 22
     for claim in claims:
@@ -77,7 +76,7 @@ def test_every_statement_has_a_verdict_and_its_evidence(figures):
     assert cited >= {"E1", "E5", "E6", "E7", "E9", "E10", "E11"}
 
 
-def test_what_theory_alone_decides(figures):
+def what_theory_alone_decides(figures):
     """These verdicts do not depend on the size of the experiments."""
     claims = {claim.where: claim for claim in figures["claims"]}
     assert claims["equation (A2)"].verdict is Verdict.corrected
@@ -86,3 +85,17 @@ def test_what_theory_alone_decides(figures):
     assert claims["equations (B3), (B4)"].ours == "Φ = 0.0758"
     assert claims["equation (B5)"].verdict is Verdict.refuted
     assert "0.27836" in claims["figure 7"].ours
+
+
+def test_figures_and_claims():
+    """In one test, so that they are made once."""
+    figures = make()
+    for check in (
+        every_figure_is_drawn_from_finite_numbers,
+        unstable_theory_is_dashed,
+        figure_2_jumps,
+        figure_7_has_the_printed_jump,
+        every_statement_has_a_verdict_and_its_evidence,
+        what_theory_alone_decides,
+    ):
+        check(figures)

@@ -148,7 +148,8 @@ def figure_4(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
         LAW, SOFT, alpha=20.0, sizes=sizes, eta=np.linspace(1.0, 5.0, 17), runs=40 if quick else 100, key=_key(key, 5),
         folder=folder,
     )  # fmt: skip
-    T1 = float(outliers.transitions(LAW, SOFT, alpha=20.0).informed_overfit)
+    lines = outliers.transitions(LAW, SOFT, alpha=20.0)
+    T1, first, last = (float(lines[name]) for name in ("informed_overfit", "overfit_start", "informed_end"))
     share, limit = 1 / (1 + np.exp(T1)), float(scaling.informative_limit)
     x = 1 / scaling.size.values
     slope = (
@@ -161,8 +162,8 @@ def figure_4(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
         Series("straight line to N = ∞", Kind.reference, np.array([0, x.max()]), limit + slope * np.array([0, x.max()])),
         Series("theory, transition", Kind.mark, np.array([0.0]), np.array([share])),
     ), title="Finite-size scaling", xlim=(-0.003, x.max() * 1.05))  # fmt: skip
-    caption = (f"α = 20. Left: mean over {runs} runs at N = 100. Three states exist for 3.77 < η < 3.99; replica symmetry is broken "
-               "beyond η = 3.84, so the transition itself is an approximation. Right: the inset of the paper; an onset is where a tenth of the runs "
+    caption = (f"α = 20. Left: mean over {runs} runs at N = 100. Three states exist for {first:.2f} < η < {last:.2f}; replica symmetry is broken "
+               f"beyond η = {float(lines.replica_symmetry):.2f}, so the transition itself is an approximation. Right: the inset of the paper; an onset is where a tenth of the runs "
                f"has lost half of the overlap. Extrapolated to N = ∞: {limit:.4f} ± {float(scaling.informative_limit_stderr):.4f}; theory: "
                f"{share:.4f} (η = {T1:.3f}).")  # fmt: skip
     stable = teacher.sel(eta=[0.0, 1.0, 2.0, 3.0])

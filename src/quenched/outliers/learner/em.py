@@ -26,8 +26,8 @@ import jax.numpy as jnp
 
 from quenched.core.types import Array, Outcome, Real, require_double
 
-SUMS, REGISTERS, PROGRAMS, WARPS = 2**12, 2**13, 2112, 2
-"""Of the kernel: most sums of all worlds together, bytes of a tile of rows, pieces of the rows, warps of each."""
+WORLDS, SUMS, REGISTERS, PROGRAMS, WARPS = 4, 2**12, 2**13, 2112, 2
+"""Of the kernel: most worlds, most components of all, bytes of a tile of rows, pieces of the rows, warps of each."""
 LONGEST = 2**31
 """Numbers that the kernel can count."""
 NEAR = 0.03
@@ -82,7 +82,8 @@ def moments(rows: Rows, belief: Belief, c: Array, variance: Array, *, hard: bool
     """One pass over the data (pure JAX)."""
     gamma = belief.gamma.astype(c.dtype)
     offset = gamma * (jnp.sum(c * c, axis=1) + variance) / 2 + belief.eta.astype(c.dtype)
-    once = jax.default_backend() == "gpu" and c.size <= SUMS and rows.common.size < LONGEST
+    few = c.shape[0] <= WORLDS and c.size <= SUMS  # with more, arithmetic counts and products are faster
+    once = few and jax.default_backend() == "gpu" and rows.common.size < LONGEST
     weight, vector, log, shifted = (stream if once else two_products)(rows, gamma * c, offset, hard=hard)
     return Moments(weight, vector.at[:, 0].add(shifted), log)
 

@@ -74,12 +74,19 @@ def numbers(law: Contaminated, rule: Rule, alpha: float) -> Setting:
     return Setting(*(np.float64(v) for v in (law.gamma, gamma_of(law, rule), law.eta, alpha)))
 
 
-def trace(rule: Rule, at: Setting, etas: Any = 0.0) -> Branches:
-    """Follow the curve of states at one sample size, over all its folds and over `etas`."""
+def trace(rule: Rule, at: Setting, etas: Any = 0.0, *, informed: bool = False) -> Branches:
+    """Follow the curve of states at one sample size, over all its folds and over `etas`.
+
+    If only the `informed` branch is wanted, no further than to the last of them, where it reaches so far.
+    """
     student = FORMS[type(rule)]
     gt, b = float(at.gt), float(at.gt**2 / at.gamma)
     low = min(float(np.min(etas)), -gt / 2) - 5.0
     high = min(max(float(np.max(etas)), gt / 2 + b + max(float(np.log(at.alpha)), 0.0)) + 5.0, LARGEST)
+    if informed:
+        curve = follow(student, at, (low, float(np.max(etas)) + 1e-6))
+        if curve.end is saddle.End.range and not curve.folds:
+            return Branches(student, at, {"informed": curve}, curve.outcome, np.inf)
     if isinstance(rule, HardSelection):
         curve = follow(student, at, (low, high))
         return Branches(student, at, _named(_growing(curve)), curve.outcome, float(hard.threshold(at)))

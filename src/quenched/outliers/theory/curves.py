@@ -31,10 +31,10 @@ def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: Branch | str | N
     Returns:
         A dataset with `R`, `Q`, `Delta`, `Phi`, `free_energy`, `stability` (replica symmetry holds below 1; where it
         does not the numbers are approximations), `selected` (share of the examples that is selected), `z`, `lowest`
-        (whether the branch has the least free energy there), `outcome` and `residual`. A branch that does not
-        exist has the outcome `absent` and no values. Informed and overfit branch are one where one leads to the other
-        without a fold (below $\alpha = 5.48$ for soft selection at $\gamma = 10$): then it is called informed, and
-        the overfit one is absent; likewise the trivial one.
+        (with all branches: whether this one has the least free energy there), `outcome` and `residual`. A branch that
+        does not exist has the outcome `absent` and no values. Informed and overfit branch are one where one leads to
+        the other without a fold (below $\alpha = 5.48$ for soft selection at $\gamma = 10$): then it is called
+        informed, and the overfit one is absent; likewise the trivial one.
 
     Examples:
         >>> from quenched import outliers
@@ -55,15 +55,15 @@ def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: Branch | str | N
     if not several and branch not in (None, "informed"):
         raise InputError(f"Argument `branch` must be informed for {type(rule).__name__}, but {branch!r} was given.")
     axes: dict[str, np.ndarray] = {"alpha": alphas, "branch": np.array(BRANCHES if several else BRANCHES[:1])}
-    found = _branches(plan, alphas) if several else _single(plan, alphas)
+    found = _branches(plan, alphas, branch == Branch.informed) if several else _single(plan, alphas)
     result = results.assemble(found, plan, axes, ORDER_PARAMETERS, {}, science="outliers", source="theory")
     result = result.isel(alpha=0) if np.ndim(alpha) == 0 else result
     if several and branch is None:
         return result
-    return result.sel(branch=str(branch or Branch.informed))
+    return result.drop_vars("lowest").sel(branch=str(branch or Branch.informed))
 
 
-def _branches(plan: controls.Plan, alphas: np.ndarray) -> dict[str, np.ndarray]:
+def _branches(plan: controls.Plan, alphas: np.ndarray, informed: bool) -> dict[str, np.ndarray]:
     """All states `[points, sample sizes, branches]`: one curve for all etas that share the rest."""
     groups: dict[Any, list[tuple[int, int]]] = {}
     for i, (law, rule) in enumerate(zip(plan.laws, plan.rules, strict=True)):
@@ -75,7 +75,7 @@ def _branches(plan: controls.Plan, alphas: np.ndarray) -> dict[str, np.ndarray]:
         points, sizes = np.array(members).T
         etas = np.array([float(plan.laws[i].eta) for i in points])
         law, rule = plan.laws[points[0]], plan.rules[points[0]]
-        branches = trace(rule, numbers(law, rule, float(alphas[sizes[0]])), etas)
+        branches = trace(rule, numbers(law, rule, float(alphas[sizes[0]])), etas, informed=informed)
         for k, name in enumerate(BRANCHES):
             for key, value in states(branches, name, etas).items():
                 found.setdefault(key, np.empty(shape, value.dtype))[points, sizes, k] = value
