@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quenched import mixtures, outliers, processes, prototypes
+    from quenched import fields, mixtures, outliers, processes, prototypes
     from quenched.core import replica
     from quenched.core.ensemble import Dask, Local, Processes
     from quenched.core.proof import Agreement, agreement
@@ -30,7 +30,7 @@ _HOME = {
     "plot": "quenched.plots",
     "save": "quenched.core.results",
 }
-SCIENCES = ("mixtures", "outliers", "prototypes", "processes")
+SCIENCES = ("fields", "mixtures", "outliers", "prototypes", "processes")
 """The sciences that are built."""
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Local",
     "Processes",
     "agreement",
+    "fields",
     "load",
     "mixtures",
     "outliers",

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from quenched.cli import density as density  # the command, which registers itself
 from quenched.cli.app import Stop, app
 
 

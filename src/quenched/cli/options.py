@@ -26,7 +26,10 @@ from quenched.core.types import InputError, reals
 LONGEST = 1_000_000
 """Values in one range."""
 
-TABLES = {"processes": "quenched forecast DATA.csv --target COLUMN"}
+TABLES = {
+    "fields": "quenched density DATA.csv --column COLUMN",
+    "processes": "quenched forecast DATA.csv --target COLUMN",
+}
 """Sciences whose law is a table of data, which words cannot give, and the command that reads one."""
 
 SET_BY_COMMAND = ("size", "runs", "key", "start", "simulator", "executor", "folder")

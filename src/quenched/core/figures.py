@@ -27,6 +27,8 @@ class Kind(enum.Enum):
     """Crosses: places of special meaning, such as cluster centres."""
     band = "band"
     """An area between `low` and `high`: an interval around a line."""
+    image = "image"
+    """A function of two variables, as colours with a scale named by the label."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Series:
 
     Attributes:
         label: its entry in the legend; series of one label share a colour.
-        kind: theory, simulation, reference, cloud, mark or band.
+        kind: theory, simulation, reference, cloud, mark, band or image.
         x: abscissa.
         y: ordinate.
         yerr: one standard error, for simulations.
@@ -43,6 +45,7 @@ class Series:
         dashes: what dashes mean, if something else than unstable.
         low: the lower edge of a band.
         high: the upper edge of a band.
+        values: of an image `[x, y]`.
     """
 
     label: str
@@ -54,6 +57,7 @@ class Series:
     dashes: str = "unstable"
     low: np.ndarray | None = None
     high: np.ndarray | None = None
+    values: np.ndarray | None = None
 
 
 @dataclasses.dataclass(frozen=True)

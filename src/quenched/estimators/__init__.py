@@ -5,12 +5,17 @@ nothing by itself. Choices are objects: `LVQClassifier(rule=LVQ21(0.05), window=
 to an end the estimator warns, and `outcome_` says what happened; the attributes are finite all the same.
 """
 
+from quenched.estimators.field_density import FieldDensity
+from quenched.estimators.field_given import FieldConditional, FieldRegressor
 from quenched.estimators.mixtures import AnnealedMixture
 from quenched.estimators.outliers import HardSelectionClassifier, SoftSelectionClassifier
 from quenched.estimators.prototypes import LVQClassifier, VQClusterer, temperature
 
 __all__ = [
     "AnnealedMixture",
+    "FieldConditional",
+    "FieldDensity",
+    "FieldRegressor",
     "HardSelectionClassifier",
     "LVQClassifier",
     "SoftSelectionClassifier",

@@ -2,8 +2,8 @@
 
 A theory is a line, dashed where it is unstable; a simulation is points with bars of one standard error; both have the
 colour of the quantity they describe. What did not converge is marked by a cross and named in the legend.
-Files: `choice` says what to draw of datasets, `forecasts` what of a forecast, `trees` what of an
-annealing, `drawing` draws it.
+Files: `choice` says what to draw of datasets, `forecasts` what of a forecast, `densities` what of a density, `trees`
+what of an annealing, `drawing` draws it.
 """
 
 from quenched.plots.drawing import draw, plot

@@ -22,7 +22,7 @@ from matplotlib.transforms import ScaledTranslation
 from quenched.core import figures
 from quenched.core.figures import Kind, Panel, Scale, Series
 from quenched.core.types import InputError
-from quenched.plots import choice, forecasts, trees
+from quenched.plots import choice, densities, forecasts, trees
 from quenched.plots.choice import ABSENT, Item
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -114,9 +114,10 @@ def _tree(data: xr.Dataset, ax: Axes | Sequence[Axes] | None) -> Figure:
 def _panels(
     datasets: list[xr.Dataset], variables: Sequence[str] | None, x: str | None
 ) -> tuple[list[str], list[tuple[Panel, list[Item]]]]:
-    """What to draw, by name; a forecast is one picture, unless something else of it is asked for."""
-    if len(datasets) == 1 and forecasts.is_one(datasets[0]) and not variables and not x:
-        return ["forecast"], [forecasts.panel(datasets[0])]
+    """What to draw, by name; a forecast or a density is one picture, unless something else is asked for."""
+    for kind in (forecasts, densities):
+        if len(datasets) == 1 and kind.is_one(datasets[0]) and not variables and not x:
+            return [str(datasets[0].attrs["source"])], [kind.panel(datasets[0])]
     axis = x or choice.abscissa(datasets)
     names = list(variables or choice.variables(datasets, axis))
     return names, [choice.panel(datasets, name, axis) for name in names]
@@ -200,7 +201,8 @@ def _columns(entries: _Entries, inches: float) -> int:
 
 def _choose_inks(inks: dict[str, _Ink], items: Iterable[Item]) -> None:
     """Give every new group a colour that no other group of its panel has."""
-    groups = list(dict.fromkeys(i.group for i in items if i.series.kind not in (Kind.reference, Kind.mark)))
+    plain = (Kind.reference, Kind.mark, Kind.image)
+    groups = list(dict.fromkeys(i.group for i in items if i.series.kind not in plain))
     taken = {inks[g].colour for g in groups if g in inks}
     fresh = [g for g in groups if g not in inks]
     free = [colour for colour in PALETTE if colour not in taken]
@@ -218,6 +220,9 @@ def _paint(ax: Axes, panel: Panel, items: list[Item], inks: dict[str, _Ink]) -> 
     references = [item.series.label for item in items if item.series.kind is Kind.reference]
     for item in items:
         series, ink = item.series, inks.get(item.group, _Ink(GREY, "o"))
+        if series.kind is Kind.image:
+            _draw_image(ax, series)
+            continue
         if item.group != series.label:  # several sizes of one colour: a marker each
             ink = _Ink(ink.colour, MARKERS[labels.index(series.label) % len(MARKERS)])
         dashes = ("--", "-.", ":", "-")[references.index(series.label) % 4] if series.label in references else "-"
@@ -251,6 +256,14 @@ def _draw_series(ax: Axes, series: Series, ink: _Ink, dashes: str) -> Any:
     alone = np.isfinite(y) & np.isnan(np.append(np.nan, y[:-1])) & np.isnan(np.append(y[1:], np.nan))
     ax.plot(x[alone], y[alone], ".", color=ink.colour, ms=7, zorder=2)  # a line of one point would not be seen
     return ax.plot(x, np.where(shaky, np.nan, y), color=ink.colour, lw=1.8, zorder=2)[0]
+
+
+def _draw_image(ax: Axes, series: Series) -> None:
+    """Draw a function of two variables as colours, with their scale beside it."""
+    shown = ax.pcolormesh(series.x, series.y, np.asarray(series.values).T, cmap="cividis", shading="nearest", zorder=1)
+    bar = ax.figure.colorbar(shown, ax=ax)
+    bar.set_label(series.label, fontsize=11)
+    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
 
 
 def _mark_unsettled(ax: Axes, item: Item, ink: _Ink) -> None:

@@ -1,0 +1,161 @@
+"""What `quenched density` reads and says, to somebody with a table and no theory of fields."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from quenched import io
+from quenched.core import results
+from quenched.core.types import InputError
+
+FEWEST = 5
+"""Rows below which there is nothing to say."""
+LEVEL = 0.9
+"""Of bands and intervals."""
+TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+BARS = 60
+"""Of a histogram at most."""
+PLACES, SHOWN = 101, 5
+"""Values of the other column at which the density is described, and of these so many that are printed."""
+FIGURES = {"mean": "mean", "deviation": "standard deviation", "median": "median", "low": "5% quantile",
+           "high": "95% quantile", "mode": "mode"}  # fmt: skip
+"""What is said of a density."""
+
+
+def read(data: Path | None, column: str | None, given: str | None) -> tuple[io.Table, str]:
+    """The table, with the asked column as target, and what it is called.
+
+    Raises:
+        InputError: in one sentence, for options that do not fit together or a file that is no such table.
+    """
+    if data is None:
+        if column is not None or given is not None:
+            raise InputError("Options --column and --given must come with a file, but none was given: "
+                             "quenched density DATA.csv --column COLUMN.")  # fmt: skip
+        iris = io.bundled("iris")
+        table = io.Table(np.zeros((len(iris.inputs), 0)), iris.inputs[:, 2], (), "petal length (cm)")
+        return table, "scikit-learn's iris data, because no file was given"
+    if column is None:
+        there = ", ".join(io.column_names(data))
+        raise InputError(f"Option --column must name the column whose density is asked for, but none was given; {data} "
+                         f"has the columns: {there}.")  # fmt: skip
+    if column == given:
+        raise InputError(f"Options --column and --given must name different columns, but both are {column!r}.")
+    found = io.read_table(data, columns=[column] if given is None else [column, given], least=FEWEST)
+    for name, values in zip(found.names, found.inputs.T, strict=True):
+        if np.ptp(values) == 0:
+            raise InputError(f"Column {name!r} of {data} must vary, but all its values are {values[0]:g}.")
+    return io.Table(found.inputs[:, 1:], found.inputs[:, 0], found.names[1:], column), str(data)
+
+
+def describe(table: io.Table) -> xr.Dataset:
+    """The density of a table's target, or that given its one column, as a dataset."""
+    assert table.targets is not None
+    about = {"column": str(table.target), "level": LEVEL, "rows": len(table.targets), "science": "fields",
+             "version": results.version(), "format": results.FORMAT}  # fmt: skip
+    if not table.names:
+        return _density(table.targets).assign_attrs(about)
+    return _conditional(table.inputs, table.targets).assign_attrs(about, given=table.names[0])
+
+
+def _density(y: np.ndarray) -> xr.Dataset:
+    """The density of a column with its band, a histogram beside it, and its figures as attributes."""
+    from quenched.estimators import FieldDensity
+
+    model = FieldDensity().fit(y)
+    x, P = model.grid_, model.density_
+    low, high = model.credible_band(level=LEVEL)
+    below = np.concatenate([[0.0], np.cumsum((P[1:] + P[:-1]) / 2 * np.diff(x))])
+    mass = P / P.sum()
+    mean, quantiles = mass @ x, np.interp([0.5, *TAILS], below / below[-1], x)
+    own = [y.mean(), y.std(), *np.quantile(y, [0.5, *TAILS])]
+    figures = [mean, np.sqrt(mass @ (x - mean) ** 2), *quantiles, x[np.argmax(P)]]
+    about = dict(zip(FIGURES, figures, strict=True))
+    about |= {f"sample_{name}": value for name, value in zip(list(FIGURES)[:-1], own, strict=True)}
+    about |= {"order": model.order_, "strength": model.strength_, "log_evidence": model.log_evidence_}
+    bars, edges = np.histogram(y, min(2 * int(np.sqrt(len(y))), BARS), density=True)
+    over = {"density": P, "density_low": low, "density_high": high}
+    data: dict[str, Any] = {name: ("value", values) for name, values in over.items()} | {"histogram": ("bar", bars)}
+    return xr.Dataset(data, {"value": x, "edge": edges}, {**about, "source": "density"})
+
+
+def _conditional(X: np.ndarray, y: np.ndarray) -> xr.Dataset:
+    """Mean, median and interval of a column over another one, and the rows themselves."""
+    from quenched.estimators import FieldConditional
+
+    model = FieldConditional().fit(X, y)
+    at = np.linspace(X.min(), X.max(), PLACES)[:, None]
+    low, high = model.predict_interval(at, LEVEL).T
+    over = {"mean": model.predict(at), "median": model.predict_quantile(at, 0.5), "low": low, "high": high}
+    data: dict[str, Any] = {name: ("given", values) for name, values in over.items()}
+    data |= {"row_given": ("row", X[:, 0]), "row_value": ("row", y)}
+    data["density"] = (("given", "value"), model.predict_density(at))
+    about = {"order": model.order_, "strength": model.strength_, "log_evidence": model.log_evidence_}
+    return xr.Dataset(data, {"given": at[:, 0], "value": model.grid_[1]}, {**about, "source": "conditional density"})
+
+
+def show(result: xr.Dataset, console: Console) -> None:
+    """Print the figures of a density, and how smooth it is."""
+    a = result.attrs
+    hangs = f" given {a['given']}" if "given" in a else ""
+    _say(console, f"{a['data']}: {int(a['rows']):,} rows, density of {a['column']}{hangs}", "")
+    console.print(_over_given(result) if hangs else _figures(result), highlight=False)
+    _say(console, "", *_smoothness(result))
+
+
+def _say(console: Console, *lines: str) -> None:
+    for line in lines:
+        console.print(escape(line), highlight=False)
+
+
+def _grid(*columns: str) -> Table:
+    """A table of numbers."""
+    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in columns:
+        grid.add_column(escape(name), justify="right", no_wrap=True)
+    return grid
+
+
+def _figures(result: xr.Dataset) -> Table:
+    """Figures of the density, and those of the rows beside them."""
+    grid = _grid("", "of the density", "of the rows")
+    for name, words in FIGURES.items():
+        own = result.attrs.get(f"sample_{name}")
+        grid.add_row(words, _number(result.attrs[name]), "" if own is None else _number(own))
+    return grid
+
+
+def _over_given(result: xr.Dataset) -> Table:
+    """Figures of the density at a few values of the other column."""
+    names = ("mean", "median", "low", "high")
+    grid = _grid(str(result.attrs["given"]), *(FIGURES[name] for name in names))
+    for i in np.linspace(0, result.sizes["given"] - 1, SHOWN).astype(int):
+        one = result.isel(given=i)
+        grid.add_row(*(_number(one[name]) for name in ("given", *names)))
+    return grid
+
+
+def _smoothness(result: xr.Dataset) -> list[str]:
+    """What was chosen by evidence, in words."""
+    a = result.attrs
+    if "given" in a:
+        x, y = a["strength"]
+        chosen = (f"Smoothness of the log-density, chosen by evidence: derivative {a['order']} along {a['given']} with "
+                  f"strength {x:.2g}, derivative 3 along {a['column']} with strength {y:.2g}")  # fmt: skip
+    else:
+        chosen = (f"Smoothness of the log-density, chosen by evidence: derivative {a['order']} with strength "
+                  f"{a['strength']:.2g}")  # fmt: skip
+    return [f"{chosen}, on a grid of unit length. Log-evidence {a['log_evidence']:.1f}."]
+
+
+def _number(value: Any) -> str:
+    """Four digits, and no powers of ten where people do not use them."""
+    x = float(value)
+    return f"{x:,.0f}" if 1e4 <= abs(x) < 1e12 else f"{x:#.4g}".rstrip(".")

@@ -1,0 +1,211 @@
+"""Densities as a scikit-learn estimator: `FieldDensity`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from quenched.core import checks
+from quenched.core.types import InputError, Outcome
+from quenched.fields.practice.density import estimate
+from quenched.fields.practice.density_mesh import Bounds, mesh_for
+
+
+class FieldDensity(DensityMixin, BaseEstimator):
+    r"""The density of one or two columns, with a band; nothing needs to be set.
+
+    The log-density is a field on a grid with the prior that its $k$-th derivative is small,
+    $$p(\ln P) \propto \exp\Bigl(-\tfrac{\lambda}{2} \int |\partial^k \ln P|^2\Bigr) .$$
+    Strength $\lambda$ and order $k$ are weighed by their evidence, and the estimate is the mean over them (see
+    `quenched.fields.practice.density`). With order 3 a Gaussian costs nothing: for very strong smoothness the estimate
+    is that of maximum likelihood. Between the points the density is linear, so that its integral is exactly one.
+
+    Args:
+        bounds: where the support ends: `(low, high)`, with None for an end that is not known; for two columns a pair of
+            such pairs. Beyond a given bound the density is zero and its logarithm `-inf`; beyond an end that is not
+            given it falls exponentially, by a factor of e in a fiftieth of the grid's length, and its logarithm is
+            finite everywhere.
+        points: of the grid, for two columns a number or a pair; by default 100 to 400, of a plane 64 each way.
+        order: of the derivative that is small; by default 2, 3 and 4 are weighed.
+        strength: $\lambda$, in coordinates in which the grid has unit length; by default all are weighed. It needs an
+            order.
+        extend: whether data outside a bound lift it; otherwise they are refused.
+
+    Attributes:
+        grid_: points `[G]`; for two columns a pair of arrays.
+        density_: at the points, of the grid's shape.
+        log_density_: its logarithm.
+        deviation_: standard deviation of the logarithm.
+        strength_, order_: the most probable.
+        log_evidence_: logarithm of the probability of the data, all strengths and orders together.
+        path_: what was tried: order, strength, logarithm of the evidence, share.
+        outcome_: whether all minima were found.
+        n_features_in_, feature_names_in_: columns seen in `fit`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from quenched.estimators import FieldDensity
+        >>> x = np.random.default_rng(0).normal(size=500)
+        >>> model = FieldDensity().fit(x)
+        >>> model.order_, model.pdf(0.0).round(2).item()
+        (3, 0.39)
+        >>> low, high = model.credible_band(0.0)
+        >>> bool(low < 0.3989 < high)
+        True
+    """
+
+    def __init__(
+        self,
+        *,
+        bounds: Any = None,
+        points: Any = None,
+        order: int | None = None,
+        strength: float | None = None,
+        extend: bool = False,
+    ):
+        self.bounds = bounds
+        self.points = points
+        self.order = order
+        self.strength = strength
+        self.extend = extend
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FieldDensity:
+        """Fit to one or two columns.
+
+        Args:
+            X: rows `[n]`, `[n, 1]` or `[n, 2]`.
+            y: not used.
+            sample_weight: weight w acts as w equal rows, zero as if the row were absent.
+
+        Returns:
+            The estimator.
+        """
+        rows = self._rows(X, reset=True)
+        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        if rows.shape[1] > 2:
+            raise InputError(f"Argument `X` must have one or two columns, but it has {rows.shape[1]}: a grid of more "
+                             "dimensions would hold too many points.")  # fmt: skip
+        rows, weights = rows[weights > 0], weights[weights > 0]
+        bounds, points = self._bounds(rows.shape[1]), self._points(rows.shape[1])
+        mesh = mesh_for(rows, weights, bounds=bounds, points=points, extend=self.extend)
+        order, strength = self._prior()
+        with threadpool_limits(
+            1, user_api="blas"
+        ):  # matrices so small are slower with two threads, much so if one waits
+            found = self._fitted = estimate(mesh, mesh.counts(rows, weights), order=order, strength=strength)
+        if found.outcome != Outcome.converged:
+            warnings.warn(
+                "Newton's method stalled at some strength; the density may be inaccurate.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        axes = tuple(line.coordinates for line in mesh.lines)
+        self.grid_ = axes[0] if len(axes) == 1 else axes
+        self.log_density_, self.deviation_, self.path_ = found.log_density, found.deviation, found.path
+        self.density_ = np.exp(found.log_density)
+        self.order_, self.strength_, self.log_evidence_ = found.order, found.strength, found.log_evidence
+        self.outcome_ = found.outcome
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-density at each row `[n]`."""
+        check_is_fitted(self, "_fitted")
+        return self._fitted.mesh.log_values(self.log_density_, self._rows(X, reset=False))
+
+    def score(self, X: Any, y: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The mean log-density of the rows."""
+        return float(np.mean(self.score_samples(X)))
+
+    def pdf(self, x: Any) -> np.ndarray:
+        """The density at places of any shape; for two columns the last dimension holds the two coordinates."""
+        check_is_fitted(self, "_fitted")
+        return np.exp(self._at(x, self.log_density_))
+
+    def credible_band(self, x: Any = None, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Between what the density at each place lies with some probability.
+
+        The logarithm of the density is taken as Gaussian. Far from all rows it is hardly known, and the upper end stops
+        at that of the highest density.
+
+        Args:
+            x: places, as for `pdf`; by default the points of the grid.
+            level: the probability.
+
+        Returns:
+            Lower and upper ends.
+        """
+        check_is_fitted(self, "_fitted")
+        checks.inside("level", level, 0.0, 1.0)
+        half = float(ndtri((1 + level) / 2)) * self.deviation_
+        top = (self.log_density_ + half).flat[np.argmax(self.log_density_)]
+        ends = self.log_density_ - half, np.minimum(self.log_density_ + half, top)
+        lower, upper = (np.exp(end if x is None else self._at(x, end)) for end in ends)
+        return lower, upper
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Draw new rows `[n, columns]` from the density."""
+        check_is_fitted(self, "_fitted")
+        draw = check_random_state(random_state)
+        return self._fitted.mesh.sample(self.density_, checks.whole("n_samples", n_samples, least=1), draw)
+
+    def _rows(self, X: Any, *, reset: bool) -> np.ndarray:
+        """A table; a vector is one column."""
+        vector = X.ndim == 1 if hasattr(X, "ndim") else isinstance(X, (list, tuple)) and np.ndim(X) == 1
+        table: Any = np.asarray(X).reshape(-1, 1) if vector else X
+        rows: Any = validate_data(self, table, dtype=np.float64, reset=reset)
+        return rows
+
+    def _at(self, x: Any, log_values: np.ndarray) -> np.ndarray:
+        """A function on the grid, given and returned as a logarithm, at places of any shape."""
+        places = np.asarray(x, dtype=np.float64)
+        checks.finite("x", places)
+        shape, columns = places.shape, self.log_density_.ndim
+        if columns == 2:
+            if shape[-1:] != (2,):
+                raise InputError("Argument `x` must have two coordinates in its last dimension, but its shape is "
+                                 f"{shape}.")  # fmt: skip
+            shape = shape[:-1]
+        return self._fitted.mesh.log_values(log_values, places.reshape(-1, columns)).reshape(shape)
+
+    def _bounds(self, columns: int) -> list[Bounds]:
+        """The bounds, a pair for each column."""
+        given: list[Any] = [(None, None)] * columns if self.bounds is None else list(np.atleast_1d(self.bounds))
+        if columns == 1 and len(given) == 2 and all(np.ndim(end) == 0 for end in given):
+            given = [given]
+        if len(given) != columns or any(np.ndim(pair) != 1 or len(pair) != 2 for pair in given):
+            raise InputError(f"Argument `bounds` must be a pair of numbers or None for each of {columns} columns, but "
+                             f"{self.bounds!r} was given.")  # fmt: skip
+        for pair in given:
+            ends = [end for end in pair if end is not None]
+            checks.finite("bounds", ends)
+            if len(ends) == 2 and not ends[0] < ends[1]:
+                raise InputError(f"Argument `bounds` must rise, but {pair!r} was given.")
+        return [(low, high) for low, high in given]
+
+    def _points(self, columns: int) -> list[int | None]:
+        """Points of each axis."""
+        given: list[Any] = [self.points] * columns if np.ndim(self.points) == 0 else list(self.points)
+        if len(given) != columns:
+            raise InputError(f"Argument `points` must be one number for each of {columns} columns, but {self.points!r} "
+                             "was given.")  # fmt: skip
+        return [None if count is None else checks.whole("points", count, least=20) for count in given]
+
+    def _prior(self) -> tuple[int | None, float | None]:
+        """Order and strength, where they are given."""
+        if self.order is not None and checks.whole("order", self.order, least=1) > 6:
+            raise InputError(f"Argument `order` must be at most 6, but {self.order} was given.")
+        if self.strength is None:
+            return self.order, None
+        checks.positive("strength", self.strength)
+        if self.order is None:
+            raise InputError("Argument `order` must be given together with `strength`, but it is None: strengths of "
+                             "different orders cannot be compared.")  # fmt: skip
+        return self.order, float(self.strength)

@@ -1,0 +1,288 @@
+"""Functions and conditional densities as scikit-learn estimators: `FieldRegressor` and `FieldConditional`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from quenched.core import checks
+from quenched.core.types import InputError, Outcome
+from quenched.estimators.reading import rows_of
+from quenched.fields.practice import conditional, regression
+
+MOST_ORDER = 6
+"""Beyond it differences lose all digits."""
+FEWEST = 12
+"""Points of an axis at least."""
+
+
+class _Given(RegressorMixin, BaseEstimator):
+    """What both read."""
+
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, values and weights, without rows of no weight."""
+        rows: Any
+        rows, values = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        values = np.asarray(values, dtype=np.float64)
+        checks.inside("y", np.array([values.min(), values.max()]), -checks.LARGEST, checks.LARGEST)
+        there = weights > 0
+        return rows[there], values[there], weights[there]
+
+    def _rows(self, X: Any) -> np.ndarray:
+        """Rows it is asked about."""
+        return rows_of(self, X)
+
+
+class FieldRegressor(_Given):
+    r"""A smooth function of one or two columns, with its uncertainty; nothing needs to be set.
+
+    The function lives on a grid, and its $k$-th derivative is small a priori,
+    $$p(h) \propto \exp\Bigl(-\tfrac\lambda2 \int |\partial^k h|^2\Bigr), \qquad
+    y_i \sim \mathcal N(h(x_i), \sigma^2) .$$
+    Then the posterior is Gaussian and exact. Order $k$, strength $\lambda$ and noise $\sigma^2$ are those of most
+    evidence (see `quenched.fields.practice.regression`). Between points the function is linear, and it goes on so
+    beyond the ends of the grid, which lie a tenth of the range outside the data. Few rows, about ten, do not tell noise
+    from roughness: give one of them, or do not trust the deviation.
+
+    Args:
+        points: of each axis; by default 200 for one column and 48 for two.
+        order: of the derivative that is small; by default the most probable of 1, 2 and 3.
+        strength: $\lambda$, in coordinates in which the grid has unit length; by default the most probable. It needs an
+            order.
+        noise: $\sigma^2$; by default the most probable.
+
+    Attributes:
+        grid_: points `[G]`; for two columns a pair of arrays.
+        mean_: the function at the points, of the grid's shape.
+        variance_: its posterior variance there.
+        order_, strength_, noise_: given or found.
+        log_evidence_: logarithm of the probability density of the values.
+        n_features_in_, feature_names_in_: columns seen in `fit`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from quenched.estimators import FieldRegressor
+        >>> draw = np.random.default_rng(0)
+        >>> x = draw.uniform(0, 3, size=(100, 1))
+        >>> model = FieldRegressor().fit(x, np.sin(4 * x[:, 0]) + 0.1 * draw.normal(size=100))
+        >>> mean, deviation = model.predict([[1.0]], return_std=True)
+        >>> bool(abs(mean[0] - np.sin(4)) < 3 * deviation[0]), np.sqrt(model.noise_).round(1).item()
+        (True, 0.1)
+    """
+
+    def __init__(
+        self,
+        *,
+        points: int | None = None,
+        order: int | None = None,
+        strength: float | None = None,
+        noise: float | None = None,
+    ):
+        self.points = points
+        self.order = order
+        self.strength = strength
+        self.noise = noise
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FieldRegressor:
+        """Fit to one or two columns.
+
+        Args:
+            X: rows `[n, 1]` or `[n, 2]`.
+            y: values `[n]`.
+            sample_weight: weight w acts as w equal rows, zero as if the row were absent.
+
+        Returns:
+            The estimator.
+        """
+        rows, values, weights = self._read(X, y, sample_weight)
+        if rows.shape[1] > 2:
+            raise InputError(f"Argument `X` must have one or two columns, but it has {rows.shape[1]}: a grid of more "
+                             "dimensions would hold too many points.")  # fmt: skip
+        points = None if self.points is None else checks.whole("points", self.points, least=FEWEST)
+        self._check_prior()
+        found = self._fitted = regression.learn(
+            regression.grid_for(rows, points),
+            rows,
+            values,
+            weights,
+            order=self.order,
+            strength=self.strength,
+            noise=self.noise,
+        )
+        axes = tuple(axis.coordinates for axis in found.grid.axes)
+        self.grid_ = axes[0] if len(axes) == 1 else axes
+        self.mean_, self.variance_ = found.mean, found.variance
+        self.order_, self.strength_, self.noise_ = found.order, found.strength, found.noise
+        self.log_evidence_ = found.log_evidence
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The mean of the function at each row.
+
+        Args:
+            X: rows.
+            return_std: whether to return its standard deviation, too. It is that of the function; that of a new value
+                is the root of its square and `noise_`.
+
+        Returns:
+            Means `[n]`, or means and deviations.
+        """
+        rows = self._rows(X)
+        mean = self._fitted.at(rows)
+        return (mean, np.sqrt(self._fitted.variance_at(rows))) if return_std else mean
+
+    def _check_prior(self) -> None:
+        """Refuse orders, strengths and noises that are none."""
+        if self.order is not None and checks.whole("order", self.order, least=1) > MOST_ORDER:
+            raise InputError(f"Argument `order` must be at most {MOST_ORDER}, but {self.order} was given.")
+        for name in ("strength", "noise"):
+            if getattr(self, name) is not None:
+                checks.positive(name, getattr(self, name))
+        if self.strength is not None and self.order is None:
+            raise InputError("Argument `order` must be given together with `strength`, but it is None: strengths of "
+                             "different orders cannot be compared.")  # fmt: skip
+
+
+class FieldConditional(_Given):
+    r"""The whole density $p(y|x)$ of a value given one column, not only its mean; nothing needs to be set.
+
+    The mean over $x$ is that of `FieldRegressor`; about it, the logarithm of the density is a field on a grid that is
+    smooth along $x$ and along $y$. How smooth is weighed by evidence, and the estimate is the mean over what was
+    weighed (see `quenched.fields.practice.conditional`). Noise that grows with $x$, skewed noise and several branches
+    are found if they are there. The column may hold few different values. Beyond its range the density is that of the
+    nearest end, about the mean, which goes on straight.
+
+    Args:
+        points: of the grid along x and along y; by default 24 and 160.
+        order: of the derivative along x that is small; by default 1 and 2 are weighed. (Along y it is 3.)
+
+    Attributes:
+        grid_: points along x and along y.
+        density_: at the points `[x, y]`.
+        order_: the most probable.
+        strength_: the most probable strengths along x and y, in coordinates in which the grid has unit lengths.
+        log_evidence_: logarithm of the probability of what the mean leaves of the values.
+        path_: what was tried: order, strengths, logarithm of the evidence, share.
+        outcome_: whether all minima were found.
+        n_features_in_, feature_names_in_: columns seen in `fit`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from quenched.estimators import FieldConditional
+        >>> draw = np.random.default_rng(0)
+        >>> x = draw.uniform(size=(300, 1))
+        >>> model = FieldConditional().fit(x, (0.1 + x[:, 0]) * draw.normal(size=300))
+        >>> low, high = model.predict_interval([[0.0], [1.0]], level=0.9).T
+        >>> bool(high[0] - low[0] < 0.5 < 3 < high[1] - low[1])
+        True
+    """
+
+    def __init__(self, *, points: tuple[int, int] | None = None, order: int | None = None):
+        self.points = points
+        self.order = order
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FieldConditional:
+        """Fit to one column.
+
+        Args:
+            X: rows `[n, 1]`.
+            y: values `[n]`.
+            sample_weight: weight w acts as w equal rows, zero as if the row were absent.
+
+        Returns:
+            The estimator.
+        """
+        rows, values, weights = self._read(X, y, sample_weight)
+        if rows.shape[1] > 1:
+            raise InputError(f"Argument `X` must have one column, but it has {rows.shape[1]}: give the one that the "
+                             "density hangs on.")  # fmt: skip
+        points = self._points()
+        if self.order is not None and checks.whole("order", self.order, least=1) > MOST_ORDER:
+            raise InputError(f"Argument `order` must be at most {MOST_ORDER}, but {self.order} was given.")
+        centre = regression.learn(regression.grid_for(rows), rows, values, weights)
+        found = self._fitted = conditional.learn(centre, rows[:, 0], values, weights, points=points, order=self.order)
+        if found.outcome != Outcome.converged:
+            warnings.warn(
+                "Newton's method stalled at some strength; the density may be inaccurate.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.order_, self.strength_, self.log_evidence_ = found.order, found.strength, found.log_evidence
+        self.path_, self.outcome_ = found.path, found.outcome
+        self.grid_ = found.grid
+        self.density_ = self._densities(*found.grid)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The mean of the density at each row, the best answer under squared loss `[n]`."""
+        x = self._column(X)
+        return self._fitted.mean(x)
+
+    def predict_density(self, X: Any, y: Any = None) -> np.ndarray:
+        """The density at each row and some values.
+
+        Args:
+            X: rows.
+            y: values `[m]`; by default those of the grid, `grid_[1]`.
+
+        Returns:
+            Densities `[n, m]`.
+        """
+        x = self._column(X)
+        values = np.atleast_1d(np.asarray(self.grid_[1] if y is None else y, dtype=np.float64))
+        checks.finite("y", values)
+        return self._densities(x, values)
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> np.ndarray:
+        """The interval in which a new value lies with some probability, as probable to be missed below as above.
+
+        Args:
+            X: rows.
+            level: the probability.
+
+        Returns:
+            Lower and upper ends `[n, 2]`.
+        """
+        x = self._column(X)
+        checks.inside("level", level, 0.0, 1.0)
+        return self._fitted.quantiles(x, np.array([(1 - level) / 2, (1 + level) / 2]))
+
+    def predict_quantile(self, X: Any, level: float = 0.5) -> np.ndarray:
+        """The value below which a new one lies with some probability, for each row `[n]`; by default the median."""
+        x = self._column(X)
+        checks.inside("level", level, 0.0, 1.0)
+        return self._fitted.quantiles(x, np.array([level]))[:, 0]
+
+    def score_samples(self, X: Any, y: Any) -> np.ndarray:
+        """The log-density of each value given its row `[n]`."""
+        x = self._column(X)
+        values = np.asarray(y, dtype=np.float64)
+        if values.shape != x.shape:
+            raise InputError(f"Argument `y` must have one number for each of the {len(x)} rows, but its shape is "
+                             f"{values.shape}.")  # fmt: skip
+        checks.finite("y", values)
+        return self._fitted.log_density(x, values)
+
+    def _densities(self, x: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """The density at all combinations."""
+        pairs = np.repeat(x, len(values)), np.tile(values, len(x))
+        return np.exp(self._fitted.log_density(*pairs)).reshape(len(x), len(values))
+
+    def _column(self, X: Any) -> np.ndarray:
+        """The column it is asked about."""
+        return self._rows(X)[:, 0]
+
+    def _points(self) -> tuple[int, int]:
+        """Points of both axes."""
+        if self.points is None:
+            return conditional.POINTS
+        if np.ndim(self.points) != 1 or len(self.points) != 2:
+            raise InputError(f"Argument `points` must be two numbers, along x and y, but {self.points!r} was given.")
+        x, y = (checks.whole("points", count, least=FEWEST) for count in self.points)
+        return x, y

@@ -1,0 +1,1 @@
+"""The procedure on finite data: iteration, and exact regression."""

@@ -1,0 +1,130 @@
+r"""Gaussian regression, solved exactly: never iterated. [lemm1999, section 3.7, errata F318, F486]
+
+The posterior of a function under a Gaussian prior and Gaussian noise is Gaussian, and its mean is the field of least
+energy. With the prior precision $v K$ ($v$ the volume of a cell), noise $\sigma_i^2$ at the places $x_i$ and the matrix
+$S$ that picks them:
+
+* in data space, for an invertible $K$ with covariance $C = (v K)^{-1}$:
+  $h = t + C S^T (S C S^T + \sigma^2)^{-1} (y - S t)$;
+* in grid space, also for a singular $K$: $(v K + S^T \sigma^{-2} S)\, h = v K t + S^T \sigma^{-2} y$.
+
+The evidence is that of the data. Under a singular $K$ the prior is flat along its null space; then it is known up to a
+constant that does not depend on the strength of the other directions (the density of the data with the null space
+integrated out), and `proper` is False.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from quenched.core.types import InputError, double
+from quenched.fields.model.likelihoods import GaussianData
+from quenched.fields.model.operators import Operator
+from quenched.fields.model.priors import combined
+from quenched.fields.model.problem import Problem
+
+DETERMINED = 1e-12
+"""A matrix is singular if an eigenvalue is below this share of the largest."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Regression:
+    """The posterior of a function.
+
+    Attributes:
+        mean: of the shape of the grid; also the field of least energy.
+        covariance: of flattened fields `[points, points]`.
+        log_evidence: logarithm of the density of the data.
+        proper: whether the prior is a density, so that the evidence is one.
+        problem: what was solved.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    log_evidence: float
+    proper: bool
+    problem: Problem
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Posterior variance of the function at each point of the grid."""
+        return np.diag(self.covariance).reshape(self.mean.shape)
+
+    def log_density(self, points: Any, targets: Any, variance: Any) -> np.ndarray:
+        """The predictive log-density of new values with noise of a given variance."""
+        places = np.ravel_multi_index(tuple(self.problem.grid.indices(points).T), self.problem.grid.shape)
+        v = self.variance.ravel()[places] + np.asarray(variance, float)
+        return -0.5 * (np.square(np.asarray(targets, float) - self.mean.ravel()[places]) / v + np.log(2 * np.pi * v))
+
+
+@double
+def regress(problem: Problem, *, data_space: bool | None = None) -> Regression:
+    """Solve a Gaussian regression exactly.
+
+    Args:
+        problem: `GaussianData`, `Direct` and Gaussian priors.
+        data_space: whether to invert a matrix of the size of the data (needs an invertible operator) or of the grid.
+            By default the smaller one that can be used.
+
+    Returns:
+        The posterior.
+
+    Raises:
+        InputError: for another problem, or a prior that leaves directions to the data which they do not see.
+    """
+    if not isinstance(problem, Problem) or not isinstance(problem.likelihood, GaussianData):
+        raise InputError("Argument `problem` must be a regression, of `GaussianData` and `Direct`, but it is not.")
+    prior, data = combined(problem.prior), problem.likelihood
+    null = prior.operator.null_space().reshape(-1, problem.grid.size)
+    if data_space is None:
+        data_space = len(null) == 0 and len(data.targets) < problem.grid.size
+    if data_space and len(null):
+        raise InputError(
+            "Argument `data_space` must be False here, because the operator of the prior has a null space."
+        )
+    solver = _in_data_space if data_space else _in_grid_space
+    mean, covariance, evidence = solver(prior.operator, np.asarray(prior.mean).ravel(), null, data)
+    return Regression(mean.reshape(problem.grid.shape), covariance, evidence, len(null) == 0, problem)
+
+
+def _noise(data: GaussianData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Places, targets and variances."""
+    y = np.asarray(data.targets)
+    return np.asarray(data.places), y, np.broadcast_to(np.asarray(data.variance), y.shape)
+
+
+def _in_data_space(K: Operator, t: np.ndarray, null: np.ndarray, data: GaussianData) -> tuple[Any, Any, float]:
+    del null  # there is none
+    places, y, noise = _noise(data)
+    unit = np.eye(K.grid.size)
+    C = K.solve(unit.reshape(-1, *K.grid.shape)).reshape(K.grid.size, -1) / K.grid.cell
+    factor = scipy.linalg.cholesky(C[np.ix_(places, places)] + np.diag(noise), lower=True)
+    half = scipy.linalg.solve_triangular(factor, C[places], lower=True)
+    off = scipy.linalg.solve_triangular(factor, y - t[places], lower=True)
+    evidence = -0.5 * float(off @ off) - float(np.sum(np.log(np.diag(factor)))) - 0.5 * len(y) * np.log(2 * np.pi)
+    return t + half.T @ off, C - half.T @ half, evidence
+
+
+def _in_grid_space(K: Operator, t: np.ndarray, null: np.ndarray, data: GaussianData) -> tuple[Any, Any, float]:
+    places, y, noise = _noise(data)
+    prior = K.grid.cell * K.matrix
+    A = np.array(prior)
+    np.add.at(A, (places, places), 1 / noise)
+    values, vectors = np.linalg.eigh((A + A.T) / 2)
+    if values[0] < DETERMINED * values[-1]:
+        raise InputError("The data must decide what the prior leaves open, but they do not: the prior has a null space "
+                         f"of dimension {len(null)}, more than the data see.")  # fmt: skip
+    covariance = (vectors / values) @ vectors.T
+    right = np.zeros(K.grid.size)
+    np.add.at(right, places, (y - t[places]) / noise)
+    h = covariance @ right
+    off = y - t[places] - h[places]
+    least = 0.5 * float(np.sum(off**2 / noise) + h @ prior @ h)
+    rank = K.grid.size - len(null)
+    log_prior = K.logdet() + rank * np.log(K.grid.cell)
+    determinants = 0.5 * (log_prior - float(np.sum(np.log(values)))) - 0.5 * float(np.sum(np.log(2 * np.pi * noise)))
+    return t + h, covariance, determinants - least + 0.5 * len(null) * np.log(2 * np.pi)

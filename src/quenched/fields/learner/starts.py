@@ -1,0 +1,151 @@
+r"""Where an iteration begins: uniform, at the empirical density, or at a kernel estimate. [lemm1999, section 7.3]
+
+$N$ counts the data on the grid. The conditional empirical density is $N/N_X$, and uniform in $y$ where nothing was seen
+at $x$. A kernel is $C = (K + m^2 I)^{-1}$ with the operator of the prior, or another.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from quenched.core import checks
+from quenched.core.types import InputError, Real, real
+from quenched.fields.model.grid import Grid
+from quenched.fields.model.links import Density
+from quenched.fields.model.operators import Mass, Operator
+from quenched.fields.model.priors import operator_of
+from quenched.fields.model.problem import Problem
+
+LEAST = 1e-6
+"""A kernel estimate is nowhere below this share of its largest value."""
+
+
+class Start(eqx.Module):
+    """Where the field begins."""
+
+    @abc.abstractmethod
+    def field(self, problem: Problem) -> Any:
+        """The field, not yet projected."""
+
+
+def _of_log(problem: Problem, log_density: np.ndarray) -> Any:
+    """The field of a log-density, which need not be normalised."""
+    return problem.link.field(problem.grid.normalised(jnp.asarray(log_density)))
+
+
+def _counts(problem: Problem) -> np.ndarray:
+    return np.asarray(problem.likelihood.counts)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _kernel(problem: Problem, operator: Operator | None, mass: Real) -> Operator:
+    """The inverse of $C$."""
+    return (operator_of(problem.prior) if operator is None else operator) + Mass(problem.grid, float(mass))
+
+
+def empirical(grid: Grid, N: np.ndarray) -> np.ndarray:
+    r"""$N/N_X$ per volume, uniform where there are no data. [lemm1999, eq. (237)]"""
+    N_X = np.sum(N, axis=grid.dims, keepdims=True)
+    cells = np.prod([grid.shape[d] for d in grid.dims])
+    return np.where(N_X > 0, N / np.where(N_X > 0, N_X, 1.0), 1 / cells) / grid.spacing
+
+
+class Uniform(Start):
+    """The same density everywhere."""
+
+    def field(self, problem: Problem) -> Any:
+        """That of a constant log-density."""
+        return _of_log(problem, np.zeros(problem.grid.shape))
+
+
+class Empirical(Start):
+    r"""$\ln(N/n + \epsilon)$: peaks at the data.
+
+    Attributes:
+        epsilon: $\epsilon$.
+    """
+
+    epsilon: Real = eqx.field(converter=real, default=1e-10)
+
+    def __check_init__(self):
+        checks.positive("epsilon", self.epsilon)
+
+    def field(self, problem: Problem) -> Any:
+        r"""That of $\ln(N/n + \epsilon)$."""
+        N = _counts(problem)
+        return _of_log(problem, np.log(N / N.sum() + self.epsilon))
+
+
+class Kernel(Start):
+    r"""A kernel estimate, $P = C N$ or $C P_{\rm emp}$, normalised. [lemm1999, eqs. (691), (698), erratum F692]
+
+    A kernel of higher order has negative parts: the estimate is at least `LEAST` of its largest value.
+
+    Attributes:
+        mass: $m^2$ in $C = (K + m^2 I)^{-1}$.
+        operator: $K$; by default that of the prior.
+        conditional: whether the kernel acts on the conditional empirical density (True) or on the counts.
+    """
+
+    mass: Real = eqx.field(converter=real, default=0.1)
+    operator: Operator | None = None
+    conditional: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self):
+        checks.positive("mass", self.mass)
+
+    def field(self, problem: Problem) -> Any:
+        r"""That of $\ln C N$."""
+        N = _counts(problem)
+        P = _kernel(problem, self.operator, self.mass).solve(empirical(problem.grid, N) if self.conditional else N)
+        return _of_log(problem, np.log(np.maximum(P, LEAST * P.max())))
+
+
+class Truncated(Start):
+    r"""$L = C N$: the stationarity equation without its normalisation. [lemm1999, eq. (682)]
+
+    Attributes:
+        mass: $m^2$ in $C = (K + m^2 I)^{-1}$.
+        operator: $K$; by default that of the prior.
+    """
+
+    mass: Real = eqx.field(converter=real, default=0.1)
+    operator: Operator | None = None
+
+    def __check_init__(self):
+        checks.positive("mass", self.mass)
+
+    def field(self, problem: Problem) -> Any:
+        """That of the log-density $C N$."""
+        return _of_log(problem, _kernel(problem, self.operator, self.mass).solve(_counts(problem) / problem.grid.cell))
+
+
+class Given(Start):
+    """A given field.
+
+    Attributes:
+        given: of the shape of the grid, in the meaning of the link; it is normalised.
+    """
+
+    given: Any
+
+    def field(self, problem: Problem) -> Any:
+        """It, if it may be one."""
+        field = problem.grid.check("given", self.given)
+        negative = isinstance(problem.link, Density) and np.any(field < 0)
+        if negative or not np.isfinite(problem.value(field)):
+            raise InputError("Argument `given` must be a density that is not negative and positive where data are, but "
+                             "it is not.")  # fmt: skip
+        return field
+
+
+def begin(start: Any, problem: Problem) -> np.ndarray:
+    """The field at which a start begins, projected."""
+    if not isinstance(start, Start):
+        raise InputError(f"Argument `start` must be a start, such as Uniform() or Kernel(mass=0.1), but {start!r} was "
+                         "given.")  # fmt: skip
+    return np.asarray(problem.link.project(start.field(problem)), dtype=np.float64)

@@ -1,0 +1,1 @@
+"""The question: grid, operators, links, likelihoods and priors."""

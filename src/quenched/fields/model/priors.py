@@ -1,0 +1,121 @@
+r"""What is known before any data: energies of a field, combined by `&`: both hold."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from quenched.core.types import Array, InputError
+from quenched.fields.model.grid import Grid
+from quenched.fields.model.operators import Operator
+
+
+class Prior(eqx.Module):
+    """What is known before any data. `a & b` is the prior of which both hold."""
+
+    @abc.abstractmethod
+    def energy(self, field: Array) -> Array:
+        """Minus the log-density of the field, up to a constant."""
+
+    @property
+    @abc.abstractmethod
+    def grid(self) -> Grid:
+        """Where the fields live."""
+
+    def __and__(self, other: Prior) -> Prior:
+        if not isinstance(other, Prior):
+            raise InputError(f"A prior can only be combined with a prior, but {other!r} was given.")
+        if other.grid != self.grid:
+            raise InputError("Priors must live on one grid, but these have different ones.")
+        return And((*_parts(self), *_parts(other)))
+
+
+class Gaussian(Prior):
+    r"""The field is near a template: $\tfrac12 (\phi - t, K(\phi - t))$.
+
+    Attributes:
+        operator: $K$, the inverse covariance: 0.025 * Laplacian(grid).
+        mean: $t$, the template, of the shape of the grid; by default zero, or what Dirichlet ends ask for.
+
+    Examples:
+        >>> from quenched import fields
+        >>> grid = fields.Grid(over=[fields.Axis(0, 1, points=50)])
+        >>> prior = fields.Gaussian(0.1 * fields.Laplacian(grid)) & fields.Gaussian(fields.Mass(grid), mean=-1.0)
+    """
+
+    operator: Operator
+    mean: Any = None
+
+    def __init__(self, operator: Operator, mean: Any = None):
+        if not isinstance(operator, Operator):
+            raise InputError(f"Argument `operator` must be an operator, such as Laplacian(grid), but {operator!r} was "
+                             "given.")  # fmt: skip
+        self.operator = operator
+        self.mean = operator.grid.boundary() if mean is None else operator.grid.check("mean", mean)
+
+    @property
+    def grid(self) -> Grid:
+        """That of the operator."""
+        return self.operator.grid
+
+    def energy(self, field: Array) -> Array:
+        r"""$\tfrac12 (\phi - t, K(\phi - t))$."""
+        return self.operator.energy(field - self.mean)
+
+
+class And(Prior):
+    """Several priors that all hold: their energies add.
+
+    Attributes:
+        parts: the priors.
+    """
+
+    parts: tuple[Prior, ...]
+
+    @property
+    def grid(self) -> Grid:
+        """That of the parts."""
+        return self.parts[0].grid
+
+    def energy(self, field: Array) -> Array:
+        """The sum."""
+        total = self.parts[0].energy(field)
+        for part in self.parts[1:]:
+            total = total + part.energy(field)
+        return total
+
+
+def _parts(prior: Prior) -> tuple[Prior, ...]:
+    return prior.parts if isinstance(prior, And) else (prior,)
+
+
+def _gaussians(prior: Prior) -> list[Gaussian]:
+    parts = [part for part in _parts(prior) if isinstance(part, Gaussian)]
+    if len(parts) < len(_parts(prior)):
+        raise InputError("Argument `prior` must be Gaussian in all its parts here, but one of them is not.")
+    return parts
+
+
+def operator_of(prior: Prior) -> Operator:
+    """The operator of Gaussian priors, added."""
+    first, *rest = (part.operator for part in _gaussians(prior))
+    for operator in rest:
+        first = first + operator
+    return first
+
+
+def combined(prior: Prior) -> Gaussian:
+    r"""Gaussian priors that all hold are one: $K = \sum_j K_j$, $K t = \sum_j K_j t_j$.
+
+    Its energy differs from their sum by $\tfrac12 [\sum_j (t_j, K_j t_j) - (t, K t)]$.
+    [lemm1999, eqs. (230) to (232), erratum F232]
+    """
+    parts = _gaussians(prior)
+    if len(parts) == 1:
+        return parts[0]
+    K = operator_of(prior)
+    push = sum(np.asarray(part.operator.apply(np.asarray(part.mean))) for part in parts)
+    return Gaussian(K, mean=K.solve(push))

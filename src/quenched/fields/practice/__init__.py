@@ -1,0 +1,1 @@
+"""Where theory and learner meet: densities whose smoothness is chosen by evidence."""

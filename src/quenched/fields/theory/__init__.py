@@ -1,0 +1,1 @@
+"""What follows from the question without solving it on data."""

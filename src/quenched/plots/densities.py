@@ -1,0 +1,51 @@
+"""What to draw of densities: one with its band, or the mean and interval of one given another column."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from quenched.core.figures import Kind, Panel, Series
+from quenched.plots.choice import Item
+
+
+def is_one(data: xr.Dataset) -> bool:
+    """Whether a dataset is what `quenched density` makes."""
+    return data.attrs.get("source") in ("density", "conditional density")
+
+
+def panel(data: xr.Dataset) -> tuple[Panel, list[Item]]:
+    """The picture of a density."""
+    series = _given(data) if "given" in data.attrs else _alone(data)
+    items = [Item(one, one.label, np.full(np.shape(one.y), "")) for one in series]
+    column = str(data.attrs["column"])
+    if "given" in data.attrs:
+        return Panel(str(data.attrs["given"]), column, tuple(series), key=False), items
+    note = "The band is drawn from the first row to the last."
+    return Panel(column, "probability density", tuple(series), key=False, note=note), items
+
+
+def _share(data: xr.Dataset) -> str:
+    return f"{float(data.attrs['level']):.0%}"
+
+
+def _alone(data: xr.Dataset) -> list[Series]:
+    """The density, its band, and the outline of a histogram."""
+    x, P, bars = data["value"].values, data["density"].values, data["histogram"].values
+    label = f"density ({_share(data)} band)"
+    edges = data["edge"].values
+    seen = (x >= edges[0]) & (x <= edges[-1])
+    low, high = (np.where(seen, data[f"density_{end}"].values, np.nan) for end in ("low", "high"))
+    band = Series(label, Kind.band, x, P, low=low, high=high)
+    outline = np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(bars, 2), [0.0]])
+    rows = f"histogram of {int(data.attrs['rows']):,} rows"
+    return [band, Series(label, Kind.theory, x, P), Series(rows, Kind.reference, *outline)]
+
+
+def _given(data: xr.Dataset) -> list[Series]:
+    """Mean and interval over the other column, and the rows."""
+    x, mean = data["given"].values, data["mean"].values
+    label = f"mean ({_share(data)} interval)"
+    band = Series(label, Kind.band, x, mean, low=data["low"].values, high=data["high"].values)
+    rows = Series(f"{int(data.attrs['rows']):,} rows", Kind.cloud, data["row_given"].values, data["row_value"].values)
+    return [band, Series(label, Kind.theory, x, mean), rows]

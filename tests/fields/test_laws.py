@@ -1,0 +1,89 @@
+"""Learning curves of fields: the exact one, the experiment, and both ways to solve."""
+
+import jax
+import numpy as np
+import pytest
+
+import quenched
+from quenched import fields
+from quenched.core.types import InputError
+
+LINE = fields.Axis(0, 1, points=12)
+INPUTS = fields.Grid(given=[LINE])
+FUNCTION = fields.TrueFunction(INPUTS, np.sin(6 * LINE.coordinates), variance=0.3)
+SMOOTH = fields.Gaussian(fields.Laplacian(INPUTS) + fields.Mass(INPUTS), mean=0.5)
+REGRESSION = fields.MaximumPosterior(fields.Direct(INPUTS), SMOOTH)
+
+CIRCLE = fields.Axis(0, 9, points=10, ends=fields.Periodic())
+PLANE = fields.Grid(given=[fields.Axis(0, 2, points=3)], over=[CIRCLE])
+TRUTH = 1 + np.outer([0.2, 0.5, 0.8], np.cos(np.arange(10) * np.pi / 5))
+DENSITY = fields.TrueDensity(PLANE, TRUTH / 10)
+STUDENT = fields.MaximumPosterior(fields.LogDensity(PLANE), fields.Gaussian(fields.Laplacian(PLANE)))
+
+
+def test_the_exact_curve_is_what_the_experiment_measures():
+    controls = {"examples": [6, 12, 48], "strength": [0.01, 0.1]}
+    curve = fields.curve(FUNCTION, REGRESSION, **controls)
+    points = fields.measure(FUNCTION, REGRESSION, **controls, runs=200, key=jax.random.key(0))
+    assert np.all(points.outcome == "converged")
+    proof = quenched.agreement(curve, points)  # both are of this very size: no allowance
+    assert proof.passed, proof
+
+
+def test_a_wrong_noise_is_noticed():
+    points = fields.measure(
+        FUNCTION, REGRESSION, examples=[6, 12, 48], runs=200, key=jax.random.key(0), strength=[0.01, 0.1]
+    )
+    louder = fields.TrueFunction(INPUTS, FUNCTION.values, variance=0.33)
+    wrong = fields.curve(louder, REGRESSION, examples=[6, 12, 48], strength=[0.01, 0.1])
+    assert not quenched.agreement(wrong, points).passed
+
+
+def test_densities_are_learned_with_more_examples():
+    points = fields.measure(DENSITY, STUDENT, examples=[20, 80, 320], runs=20, strength=[0.3], key=jax.random.key(1))
+    test, training = points.test_error.values[:, 0], points.training_error.values[:, 0]
+    entropy = -np.mean(np.sum(TRUTH / 10 * np.log(TRUTH / 10), axis=1))
+    assert np.all(np.diff(test) < 0)
+    assert np.all(test > entropy)
+    assert np.all(training < test)
+    # as 1/n with the number of free directions in the end: the gap is less than half of that without a prior
+    assert test[-1] - entropy < 0.5 * 27 / 320
+
+
+def test_a_data_set_of_the_experiment_is_solved_as_by_newton():
+    """The damped iteration of the experiment against `solve`."""
+    key = jax.random.key(3)
+    points = fields.measure(DENSITY, STUDENT, examples=40, runs=10, key=key)
+    first = jax.random.fold_in(jax.random.fold_in(key, 0), 0)
+    fit = fields.fit(STUDENT, DENSITY.sample(first, 40))
+    assert fit.converged
+    ours = fit.trace.training_error.values[-1]
+    assert float(points.training_error_run[0]) == pytest.approx(ours, abs=1e-8)
+
+
+def test_fit_gives_the_posterior_of_a_function():
+    x, y = FUNCTION.sample(jax.random.key(0), 24)
+    found = fields.fit(REGRESSION, fields.GaussianData(x, y, 0.3))
+    problem = fields.Problem(fields.GaussianData(x, y, 0.3), REGRESSION.link, SMOOTH)
+    np.testing.assert_allclose(found.mean, fields.regress(problem).mean, rtol=1e-12)
+    assert np.abs(found.mean - FUNCTION.values).max() < 1
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: fields.TrueDensity(PLANE, np.ones((3, 10))), "integral"),
+        (lambda: fields.TrueFunction(INPUTS, np.ones(3)), "shape"),
+        (lambda: fields.TrueFunction(INPUTS, np.ones(12), variance=-1), "variance"),
+        (lambda: fields.curve(DENSITY, STUDENT, examples=5), "only regression"),
+        (lambda: fields.measure(DENSITY, REGRESSION, examples=5, runs=2, key=jax.random.key(0)), "one grid"),
+        (lambda: fields.measure(FUNCTION, STUDENT, examples=5, runs=2, key=jax.random.key(0)), "one grid"),
+        (lambda: fields.MaximumPosterior(fields.Direct(INPUTS), SMOOTH, strength=0), "strength"),
+        (lambda: fields.fit("soft", [1.0]), "MaximumPosterior"),
+        (lambda: fields.curve(FUNCTION, REGRESSION, examples=0), "examples"),
+    ],
+)  # fmt: skip
+def test_bad_input_gets_a_sentence(call, words):
+    with pytest.raises(InputError, match=words) as caught:
+        call()
+    assert "\n" not in str(caught.value)

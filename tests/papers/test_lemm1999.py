@@ -1,0 +1,108 @@
+"""Figures and claims of Lemm (1999)."""
+
+import re
+
+import numpy as np
+import pytest
+
+from quenched import plots
+from quenched.core.figures import Figure, Kind, Panel, Series, Verdict
+from quenched.papers import lemm1999
+from quenched.papers.lemm1999 import examples
+
+
+@pytest.fixture(scope="module")
+def figures():
+    made = {name: make(quick=True) for name, make in lemm1999.FIGURES.items()}
+    made["claims"] = lemm1999.claims(quick=True, figures=tuple(made.values()))
+    return made
+
+
+def test_every_figure_has_panels_data_and_a_caption(figures):
+    assert list(lemm1999.FIGURES) == [f"figure_{n}" for n in (3, 4, *range(13, 23))]
+    for name in lemm1999.FIGURES:
+        figure = figures[name]
+        assert figure.key == f"lemm1999/{name}"
+        assert figure.caption
+        assert figure.data
+        for panel in figure.panels:
+            for series in panel.series:
+                shown = series.values if series.kind is Kind.image else series.y
+                assert np.all(np.isfinite(np.asarray(shown))), (name, series.label)
+    assert "not available" in figures["figure_20"].caption
+    assert "not available" in figures["figure_21"].caption
+
+
+@pytest.mark.parametrize("number", [14, 15, 16, 17])
+def test_densities_of_two_points_are_normalised_and_minima(figures, number):
+    data = figures[f"figure_{number}"].data
+    P = data["solution"].density.values
+    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-12)
+    assert P.min() >= 0
+    assert data["iteration"].attrs["kkt"] < 1e-8
+    assert P[2].argmax() == 2  # x = 3, y = 3
+    assert P[6].argmax() == 11
+    if number == 16:
+        assert "another minimum, of energy 1.51155" in figures["figure_16"].caption
+
+
+def test_f711_the_four_test_errors_in_both_ways(figures):
+    table = figures["figure_18"].data["errors"]
+    assert [f"{v:.2f}" for v in table.printed.values] == ["2.23", "2.56", "2.90", "2.68"]
+    assert [f"{v:.4f}" for v in table.normalised.values] == ["2.2470", "2.5744", "2.9455", "2.7081"]
+    assert table.normalised.values[3] == pytest.approx(np.log(15))
+
+
+def test_points_have_the_law_they_are_said_to_have():
+    """Frequencies of many, in standard errors."""
+    import jax
+
+    points = examples.sampled(jax.random.key(1), examples=20_000)
+    N = examples.mesh(examples.Free())[0].counts(points)
+    expected = 20_000 * examples.normalised(examples.densities()["truth"]) / 10
+    assert np.sum((N - expected) ** 2 / expected) < 149 + 5 * np.sqrt(2 * 149)
+
+
+def test_every_statement_has_a_verdict_and_its_evidence(figures):
+    claims = figures["claims"]
+    assert len(claims) == 49
+    for claim in claims:
+        assert claim.ours
+        assert claim.evidence
+    cited = {name for claim in claims for name in re.findall(r"errat\w+ (F\d+)", claim.evidence)}
+    assert cited >= {"F29", "F33", "F48", "F63", "F106", "F164", "F170", "F692", "F711"}
+    refuted = [claim.where for claim in claims if claim.verdict is Verdict.refuted]
+    assert refuted == ["section 3.2.1"]
+
+
+def test_numbers_of_the_paper(figures):
+    ours = {claim.statement: claim.ours for claim in figures["claims"]}
+    verdicts = {claim.statement: claim.verdict for claim in figures["claims"]}
+    assert ours["the largest P is the same"] == "0.602228 and 0.589287"
+    assert ours["expected test error of the uniform"].startswith("2.6827")
+    assert "0.17358950" in ours["mutual information of several variables"]
+    for statement in (
+        "Newton is fastest, then massive relaxation, then the gradient",
+        "mutual information decays rapidly",
+        "third derivatives make the regression function much rounder at the data",
+        "squared loss: the mean is best",
+    ):
+        assert verdicts[statement] is Verdict.reproduced
+
+
+def test_an_image_is_drawn_as_it_is_with_a_scale():
+    x, y, values = np.arange(4.0), np.arange(3.0), np.arange(12.0).reshape(4, 3)
+    image = Series("P", Kind.image, x, y, values=values)
+    line = Series("mean", Kind.theory, x, np.ones(4))
+    picture = plots.draw(Figure("a/b", "title", "", (Panel("x", "y", (image, line)),)))
+    axes, bar = picture.axes
+    np.testing.assert_array_equal(axes.collections[0].get_array().reshape(3, 4), values.T)
+    assert bar.get_ylabel() == "P"
+    assert [text.get_text() for text in picture.legends[0].get_texts()] == ["mean"]
+    assert axes.collections[0].get_cmap().name == "cividis"
+    picture.draw_without_rendering()
+
+
+def test_the_figures_can_be_drawn(figures):
+    for name in ("figure_3", "figure_14"):
+        plots.draw(figures[name])

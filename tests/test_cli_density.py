@@ -1,0 +1,177 @@
+"""`quenched density`: what is read, said, drawn and saved, and what is refused in one sentence."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+import quenched
+from quenched import cli
+from quenched.cli import describing
+from tests.conftest import CACHE
+
+FOUR = 5e-4  # numbers are printed with four digits
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """Commands set the place of compiled programs in the environment; here it ends with the test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words):
+        code = cli.main([str(word) for word in words])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return call
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A table of 200 rows: a price, with noise that grows with the area; a constant, words and gaps."""
+    draw = np.random.default_rng(0)
+    area = draw.uniform(0, 10, 200)
+    price = 100 * np.sin(area / 2) + (5 + 4 * area) * draw.normal(size=200)
+    lines = [f"{a:.6f},{p:.6f},7,{'uvw'[i % 3]},{'' if i == 5 else i}"
+             for i, (a, p) in enumerate(zip(area, price, strict=True))]  # fmt: skip
+    path = tmp_path / "houses.csv"
+    path.write_text("\n".join(["area,price,same,kind,gaps", *lines]) + "\n")
+    return path, area, price
+
+
+def figures(out):
+    """The numbers of each line, by its first words."""
+    table = {}
+    for line in out.splitlines():
+        words = [word for word in line.split("  ") if word.strip()]
+        numbers = []
+        for word in words[1:]:
+            try:
+                numbers.append(float(word.strip().replace(",", "")))
+            except ValueError:
+                break
+        if numbers:
+            table[words[0].strip()] = numbers
+    return table
+
+
+def test_the_density_of_a_column_is_told_drawn_and_saved(run, data, tmp_path):
+    path, _, price = data
+    code, out, err = run("density", path, "--column", "price", "--plot", tmp_path / "p.png", "--out", tmp_path / "p.nc")
+    assert (code, err) == (0, "")
+    assert f"{path.name}: 200 rows, density of price" in " ".join(out.split())
+    table = figures(out)
+    assert list(table) == ["mean", "standard deviation", "median", "5% quantile", "95% quantile", "mode"]
+    own = [np.mean(price), np.std(price), np.median(price), np.quantile(price, 0.05), np.quantile(price, 0.95)]
+    np.testing.assert_allclose([row[1] for row in table.values() if len(row) > 1], own, rtol=FOUR)
+    np.testing.assert_allclose([row[0] for row in table.values()][:5], own, atol=0.15 * np.std(price))
+    result = quenched.load(tmp_path / "p.nc")
+    np.testing.assert_allclose(
+        [result.attrs[name] for name in describing.FIGURES], [r[0] for r in table.values()], rtol=FOUR
+    )
+    assert f"derivative {result.attrs['order']} with strength {result.attrs['strength']:.2g}" in " ".join(out.split())
+    assert f"Log-evidence {result.attrs['log_evidence']:.1f}." in out
+    assert np.trapezoid(result.density, result.value) == pytest.approx(1, abs=0.01)
+    assert bool(((result.density_low < result.density) & (result.density < result.density_high)).all())
+    assert np.sum(result.histogram * np.diff(result.edge)) == pytest.approx(1)
+    assert (imread(tmp_path / "p.png")[..., :3] < 0.9).any()
+
+
+def test_the_picture_has_the_density_its_band_where_rows_are_and_a_histogram(run, data, tmp_path):
+    path, _, price = data
+    run("density", path, "--column", "price", "--out", tmp_path / "p.nc")
+    result = quenched.load(tmp_path / "p.nc")
+    ax = quenched.plot(result).axes[0]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("price", "probability density")
+    band = ax.collections[0].get_paths()[0].vertices[:, 0]
+    assert price.min() - 1e-9 <= band.min() < band.max() <= price.max() + 1e-9
+    lines = {len(line.get_xdata()): line for line in ax.lines}
+    np.testing.assert_array_equal(lines[len(result.value)].get_ydata(), result.density)
+    np.testing.assert_array_equal(lines[2 * len(result.edge)].get_ydata()[1:-1:2], result.histogram)
+
+
+def test_the_density_given_another_column(run, data, tmp_path):
+    path, area, _ = data
+    code, out, err = run(
+        "density",
+        path,
+        "--column",
+        "price",
+        "--given",
+        "area",
+        "--out",
+        tmp_path / "p.nc",
+        "--plot",
+        tmp_path / "p.pdf",
+    )
+    assert (code, err) == (0, "")
+    assert "density of price given area" in " ".join(out.split())
+    five = [words for line in out.splitlines() if len(words := line.split()) == 5 and words[0][0].isdigit()]
+    rows = np.array([[float(word.replace(",", "")) for word in words] for words in five])
+    assert rows.shape == (5, 5)
+    np.testing.assert_allclose(rows[:, 0], np.linspace(area.min(), area.max(), 5), rtol=FOUR)
+    noise = 5 + 4 * rows[:, 0]
+    assert np.all(np.abs(rows[:, 1] - 100 * np.sin(rows[:, 0] / 2)) < noise)  # better than one row would know
+    np.testing.assert_allclose(rows[:, 4] - rows[:, 3], 2 * 1.645 * noise, rtol=0.4)
+    result = quenched.load(tmp_path / "p.nc")
+    x, y = result.attrs["strength"]
+    assert f"along area with strength {x:.2g}, derivative 3 along price with strength {y:.2g}" in " ".join(out.split())
+    ax = quenched.plot(result).axes[0]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("area", "price")
+    drawn = {len(line.get_xdata()) for line in ax.lines}
+    assert {200, result.sizes["given"]} <= drawn
+    assert (tmp_path / "p.pdf").stat().st_size > 1000
+
+
+def test_without_a_file_there_are_irises(run):
+    code, out, _ = run("density")
+    assert code == 0
+    assert "150 rows, density of petal length (cm)" in " ".join(out.split())
+    assert figures(out)["mean"][1] == pytest.approx(3.758)
+
+
+BAD = {
+    "no such file": (["nowhere.csv", "--column", "a"], "nowhere.csv is not there"),
+    "no column": (["{}"], "Option --column must name the column .* has the columns: area, price, same, kind, gaps"),
+    "no such column": (["{}", "--column", "prize"], "Column 'prize' must be in the table, but there are only: area, "),
+    "no such given": (["{}", "--column", "price", "--given", "areas"], "Column 'areas' must be in the table"),
+    "words": (["{}", "--column", "kind"], "Column 'kind' of .* must be numbers, but it contains 'u'"),
+    "gaps": (
+        ["{}", "--column", "gaps"],
+        "Column 'gaps' of .* must have a value in every row, but 1 of 200 are missing",
+    ),
+    "constant": (["{}", "--column", "same"], "Column 'same' of .* must vary, but all its values are 7"),
+    "constant given": (["{}", "--column", "price", "--given", "same"], "Column 'same' of .* must vary"),
+    "twice": (["{}", "--column", "price", "--given", "price"], "must name different columns, but both are 'price'"),
+    "no file": (["--column", "price"], "Options --column and --given must come with a file"),
+    "few rows": (["{few}", "--column", "a"], "must have at least 5 rows, but it has 2"),
+    "bad picture": (["{}", "--column", "price", "--plot", "p.txt"], "Option --plot must name a file that ends in .png"),
+    "bad output": (["{}", "--column", "price", "--out", "p.csv"], "Option --out must name a file that ends in .nc"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_said_in_one_sentence(run, data, tmp_path, name):
+    words, sentence = BAD[name]
+    few = tmp_path / "few.csv"
+    few.write_text("a\n1\n2\n")
+    code, out, err = run("density", *(word.format(data[0], few=few) for word in words))
+    assert (code, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert re.search(sentence, err), err
+
+
+def test_help_and_the_list_of_commands_are_quick_and_say_what_it_does(run):
+    assert "density" in run("--help")[1]
+    out = run("density", "--help")[1]
+    assert "--column" in out
+    assert "--given" in out

@@ -1,0 +1,195 @@
+"""FieldDensity as a scikit-learn estimator: its own checks, options, and what it refuses."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
+
+from quenched.core.types import Outcome
+from quenched.estimators import FieldDensity
+
+
+class OneColumn(FieldDensity):
+    """Looks at the first column only, so that checks with many columns say something."""
+
+    def _rows(self, X, *, reset):
+        return super()._rows(X, reset=reset)[:, :1]
+
+
+VECTOR = {"check_fit1d": "a vector is one column, so it is not refused"}
+MANY = "has more columns than a grid takes; OneColumn passes it"
+WIDE = VECTOR | dict.fromkeys(
+    [
+        "check_dict_unchanged",
+        "check_dont_overwrite_parameters",
+        "check_dtype_object",
+        "check_estimators_dtypes",
+        "check_estimators_nan_inf",
+        "check_estimators_pickle",
+        "check_f_contiguous_array_estimator",
+        "check_fit2d_1sample",
+        "check_fit2d_predict1d",
+        "check_fit_score_takes_y",
+        "check_methods_sample_order_invariance",
+        "check_methods_subset_invariance",
+        "check_n_features_in_after_fitting",
+        "check_pipeline_consistency",
+        "check_positive_only_tag_during_fit",
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weights_list",
+    ],
+    MANY,
+)
+
+
+@parametrize_with_checks(
+    [FieldDensity(points=24), OneColumn()], expected_failed_checks=lambda e: VECTOR if type(e) is OneColumn else WIDE
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_what_fails_for_its_columns_passes_with_one():
+    names = {check.func.__name__ for _, check in estimator_checks_generator(OneColumn())}
+    assert set(WIDE) <= names
+
+
+X = np.random.default_rng(0).normal(size=200)
+
+
+def test_a_vector_a_column_a_list_and_a_series_are_the_same():
+    first = FieldDensity().fit(X)
+    for same in (X[:, None], X.tolist(), pd.Series(X)):
+        np.testing.assert_array_equal(FieldDensity().fit(same).density_, first.density_)
+    assert first.n_features_in_ == 1
+    np.testing.assert_array_equal(first.score_samples(X), first.score_samples(X[:, None]))
+    np.testing.assert_allclose(np.exp(first.score_samples(X)), first.pdf(X))
+    assert first.score(X) == pytest.approx(np.mean(first.score_samples(X)))
+    assert first.pdf(0.3).shape == ()
+    assert first.pdf(np.zeros((2, 3))).shape == (2, 3)
+
+
+def test_attributes_agree():
+    model = FieldDensity().fit(X)
+    np.testing.assert_allclose(model.pdf(model.grid_), model.density_)
+    np.testing.assert_allclose(np.log(model.density_), model.log_density_)
+    best = model.path_[np.argmax(model.path_["share"])]
+    assert (best["order"], best["strength"]) == (model.order_, model.strength_)
+    assert model.path_["share"].sum() == pytest.approx(1)
+    assert model.outcome_ == Outcome.converged
+
+
+def test_an_order_and_a_strength_can_be_given():
+    model = FieldDensity(order=2, strength=1e-3).fit(X)
+    assert (model.order_, model.strength_, len(model.path_)) == (2, 1e-3, 1)
+    rough, smooth = (FieldDensity(order=2, strength=s).fit(X) for s in (1e-4, 1e2))
+    bends = [np.sum(np.diff(m.log_density_, 2) ** 2) for m in (rough, model, smooth)]
+    assert bends[0] > bends[1] > bends[2]
+    assert FieldDensity(order=2).fit(X).order_ == 2
+    assert rough.log_evidence_ < FieldDensity(order=2).fit(X).log_evidence_ + 5
+
+
+def test_points_and_bounds_can_be_given():
+    model = FieldDensity(points=57, bounds=(-5, 6)).fit(X)
+    assert (len(model.grid_), model.grid_[0], model.grid_[-1]) == (57, -5, 6)
+    assert model.score_samples([-5.1])[0] == -np.inf
+    plane = FieldDensity(points=(24, 30), bounds=[(-5, 6), (None, 9)], order=3).fit(X.reshape(-1, 2))
+    assert plane.density_.shape == (24, 30)
+    assert (plane.grid_[0][0], plane.grid_[1][-1]) == (-5, 9)
+    low, high = plane.credible_band()
+    assert low.shape == high.shape == (24, 30)
+
+
+def test_data_outside_the_bounds_can_lift_them():
+    model = FieldDensity(bounds=(0, 8), extend=True).fit(X)
+    assert model.grid_[0] < X.min()
+    assert model.grid_[-1] == 8
+
+
+def test_the_tail_falls_by_e_in_a_fiftieth_of_the_grid():
+    model = FieldDensity().fit(X)
+    end, length = model.grid_[-1], model.grid_[-1] - model.grid_[0]
+    at = model.score_samples([end, end + length / 50, end + 1e6 * length])
+    np.testing.assert_allclose(at, at[0] - [0, 1, 50e6])
+
+
+def test_a_wider_level_gives_a_wider_band():
+    model = FieldDensity().fit(X)
+    (a, d), (b, c) = model.credible_band([0.0, 1.0], level=0.99), model.credible_band([0.0, 1.0], level=0.5)
+    assert np.all((a < b) & (b < c) & (c < d))
+
+
+def test_clone_pickle_and_search():
+    model = FieldDensity(order=3).fit(X)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+    search = GridSearchCV(clone(model), {"order": [1, 3]}, cv=3).fit(X[:, None])
+    assert search.best_params_["order"] == 3
+    assert np.array_equal(model.sample(5, random_state=1), model.sample(5, random_state=1))
+
+
+def test_a_range_too_wide_for_the_grid_warns():
+    with pytest.warns(UserWarning, match="cannot resolve their middle half"):
+        model = FieldDensity(order=2).fit(np.append(X, 1e4))
+    assert np.all(np.isfinite(model.log_density_))
+
+
+BAD = {
+    "no data": (FieldDensity(), [], {}, "minimum of 1 is required"),
+    "one row": (FieldDensity(), [1.0], {}, "at least two different values .* but all n_samples=1 values"),
+    "one repeated value": (FieldDensity(), np.full(9, 2.5), {}, "at least two different values .* are 2.5"),
+    "one repeated value in a column": (FieldDensity(), np.stack([X, 0 * X], axis=1), {}, "of column 1 are 0"),
+    "nan": (FieldDensity(), [1.0, np.nan, 2.0], {}, "NaN"),
+    "infinite": (FieldDensity(), [1.0, np.inf, 2.0], {}, "infinity"),
+    "too large": (FieldDensity(), [-1e300, 1e300], {}, "`X` must lie strictly between"),
+    "three columns": (FieldDensity(), np.ones((5, 3)), {}, "one or two columns, but it has 3"),
+    "outside": (FieldDensity(bounds=(0, None)), X, {}, r"inside `bounds`, but column 0 holds -2\.\d+, beyond 0"),
+    "negative weight": (FieldDensity(), X, {"sample_weight": -np.ones(200)}, "[Nn]egative"),
+    "no weight": (FieldDensity(), X, {"sample_weight": np.zeros(200)}, "at least one non-zero"),
+    "falling bounds": (FieldDensity(bounds=(3, -3)), X, {}, "`bounds` must rise"),
+    "three bounds": (FieldDensity(bounds=(1, 2, 3)), X, {}, "`bounds` must be a pair"),
+    "a number as bounds": (FieldDensity(bounds=3.0), X, {}, "`bounds` must be a pair"),
+    "infinite bound": (FieldDensity(bounds=(0, np.inf)), X, {}, "`bounds` must be finite"),
+    "few points": (FieldDensity(points=5), X, {}, "`points` must be at least 20"),
+    "two points for one column": (FieldDensity(points=(30, 30)), X, {}, "one number for each of 1 columns"),
+    "order zero": (FieldDensity(order=0), X, {}, "`order` must be at least 1"),
+    "order seven": (FieldDensity(order=7), X, {}, "`order` must be at most 6"),
+    "strength alone": (FieldDensity(strength=1.0), X, {}, "`order` must be given together"),
+    "negative strength": (FieldDensity(order=3, strength=-1.0), X, {}, "`strength` must be positive"),
+    "no strength": (FieldDensity(order=3, strength=1e-30), X, {}, "`strength` must be at least"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused(name):
+    model, data, options, message = BAD[name]
+    with pytest.raises(ValueError, match=message):
+        model.fit(data, **options)
+
+
+def test_bad_questions_are_refused():
+    model = FieldDensity().fit(X)
+    with pytest.raises(ValueError, match="`level` must lie strictly between 0 and 1"):
+        model.credible_band(level=1.0)
+    with pytest.raises(ValueError, match="`x` must be finite"):
+        model.pdf(np.nan)
+    with pytest.raises(ValueError, match="`n_samples` must be at least 1"):
+        model.sample(0)
+    with pytest.raises(ValueError, match="expecting 1 features"):
+        model.score_samples(np.ones((3, 2)))
+    plane = FieldDensity(points=24, order=3).fit(X.reshape(-1, 2))
+    with pytest.raises(ValueError, match="two coordinates in its last dimension"):
+        plane.pdf([1.0, 2.0, 3.0])
+
+
+def test_not_fitted():
+    for ask in ("score_samples", "pdf", "credible_band"):
+        with pytest.raises(NotFittedError):
+            getattr(FieldDensity(), ask)(X)
+    with pytest.raises(NotFittedError):
+        FieldDensity().sample()
