@@ -327,7 +327,7 @@ def test_starts():
 BAD = {
     "unknown command": (["crave"], "crave"),
     "unknown option of the root": (["--polt"], "--polt"),
-    "no science": (["curve", "--rule", "lvq1"], "SCIENCE must be one of: mixtures, outliers, prototypes"),
+    "no science": (["curve", "--rule", "lvq1"], "SCIENCE must be one of: fields, mixtures, outliers, prototypes"),
     "unknown science": (["curve", "prototype"], "did you mean prototypes"),
     "no rule": (["curve", "prototypes", "--alpha", "1"], "--rule must be given, as one of: lvq1, lvq-plus, vq, lvq21"),
     "unknown rule": (["curve", "prototypes", "--rule", "lvq7"], "--rule must be one of"),
@@ -358,7 +358,7 @@ BAD = {
     "no workers": ([*SIMULATE, "--workers", "0"], "`workers` must be at least 1"),
     "two executors": ([*SIMULATE, "--workers", "2", "--scheduler", "tcp://x:1"], "must not both"),
     "unknown simulator": ([*SIMULATE, "--simulator", "chian"], "did you mean chain"),
-    "unknown paper": (["reproduce", "biehl2005"], "PAPER must be one of: barkai1994, biehl2006, dietrich1998"),
+    "unknown paper": (["reproduce", "biehl2005"], "PAPER must be one of: barkai1994, biehl2006, dietrich1998, lemm1999"),
     "no paper": (["reproduce"], "PAPER"),
     "unknown figure": (["reproduce", "biehl2006", "--figure", "9"], "--figure must be one of: figure_1"),
 }  # fmt: skip
