@@ -30,6 +30,14 @@ def test_the_exact_curve_is_what_the_experiment_measures():
     assert proof.passed, proof
 
 
+def test_the_error_beyond_the_noise_is_measured_to_two_percent():
+    points = fields.measure(FUNCTION, REGRESSION, examples=12, runs=1500, strength=0.01, key=jax.random.key(2))
+    curve = fields.curve(FUNCTION, REGRESSION, examples=12, strength=0.01)
+    assert quenched.agreement(curve, points).passed
+    beyond = float(curve.test_error) - 0.5 * np.log(2 * np.pi * 0.3) - 0.5
+    assert float(points.test_error_stderr) < 0.02 * beyond
+
+
 def test_a_wrong_noise_is_noticed():
     points = fields.measure(
         FUNCTION, REGRESSION, examples=[6, 12, 48], runs=200, key=jax.random.key(0), strength=[0.01, 0.1]

@@ -255,3 +255,12 @@ def test_one_repeated_value_is_a_problem_like_others():
     assert Problem(counted, Shifted(GRID), SMOOTH).likelihood is counted
     with pytest.raises(InputError, match="counted on a grid of shape"):
         Problem(counted, LogDensity(paper_mesh()[0]), Gaussian(Mass(paper_mesh()[0])))
+
+
+def test_the_levels_of_a_hamiltonian():
+    """Check values of the theory note: the operator with given ends is that of quantum mechanics."""
+    y = Axis(-8, 8, points=81, ends=Dirichlet())
+    kinetic = 0.5 * Laplacian(Grid(over=[y]))
+    V = y.coordinates**2 / 8 + 2 * np.exp(-((y.coordinates - 1) ** 2) / 0.98)
+    levels = np.linalg.eigvalsh(kinetic.matrix + np.diag(V))
+    np.testing.assert_allclose(levels[:2], [0.60395760, 1.39755555], atol=5e-9)
