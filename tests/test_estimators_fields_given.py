@@ -17,6 +17,7 @@ from quenched.estimators import FieldConditional, FieldRegressor
 from quenched.fields.learner import modes
 from quenched.fields.learner.regression import regress
 from quenched.fields.practice import conditional, regression
+from quenched.fields.practice.density_mesh import Line, Mesh
 
 SAME = 1e-7  # two ways of computing, of matrices with condition numbers up to 1e8
 ROUND = 1e-10  # one way, in other units
@@ -100,9 +101,9 @@ EXPECTED = {
 @parametrize_with_checks(
     [
         FieldRegressor(points=16),
-        FieldConditional(points=(12, 24), order=1),
+        FieldConditional(points=(12, 24), order=1, strength=(10.0, 1e-3)),
         OneRegressor(points=40),
-        OneConditional(points=(12, 24), order=1),
+        OneConditional(points=(12, 24), order=1, strength=(10.0, 1e-3)),
     ],
     expected_failed_checks=lambda e: EXPECTED[type(e)],
 )
@@ -133,16 +134,16 @@ def test_on_the_points_of_the_grid_it_is_the_exact_regression(order):
     grid = fields.Grid(given=[fields.Axis(0, 1, points=60)])
     rows = np.linspace(0, 1, 60)[at][:, None]
     rough, gains = fields.Difference(grid, grid.given[0], order), []
-    for strength in (1e-3 / 60**order, 1e-1 / 60**order):
-        truth = regress(
-            fields.Problem(fields.GaussianData(rows, y, 0.04), fields.Direct(grid), fields.Gaussian(strength * rough))
-        )
-        lay = fields.Grid(given=[fields.Axis(model.grid_[0], model.grid_[-1], points=60)])
-        ours = regression.learn(lay, X, y, np.ones(60), order=order, strength=strength, noise=0.04)
+    lay = fields.Grid(given=[fields.Axis(model.grid_[0], model.grid_[-1], points=60)])
+    for strength, noise in ((1e-3 / 60**order, 0.04), (1e-1 / 60**order, 0.09)):
+        data, prior = fields.GaussianData(rows, y, noise), fields.Gaussian(strength * rough)
+        truth = regress(fields.Problem(data, fields.Direct(grid), prior))
+        ours = regression.learn(lay, X, y, np.ones(60), order=order, strength=strength, noise=noise)
         np.testing.assert_allclose(ours.mean, truth.mean, atol=SAME)
         np.testing.assert_allclose(ours.variance, truth.variance, rtol=SAME)
         gains.append(ours.log_evidence - truth.log_evidence)
-    assert gains[0] == pytest.approx(gains[1], abs=SAME)  # both are known up to the prior of the free polynomials
+    # Both evidences are right up to the prior of the free polynomials, which is as wide as the noise.
+    assert gains[1] - gains[0] == pytest.approx(-0.5 * order * np.log(0.09 / 0.04), abs=SAME)
 
 
 def test_strength_and_noise_of_draws_from_the_prior_are_found_and_deviations_are_true():
@@ -271,6 +272,19 @@ def test_every_density_integrates_to_one_and_has_the_mean_and_quantiles_that_it_
     np.testing.assert_array_equal(model.predict_density(model.grid_[0][:, None]), model.density_)
     assert model.outcome_ == Outcome.converged
     assert model.path_["share"].sum() == pytest.approx(1)
+    assert set(model.path_["order"]) == {1, 2}
+
+
+def test_quantiles_are_where_the_integral_of_the_density_says():
+    line = Line(0.0, 1.0, 6, (0.1, 0.3))
+    P = np.random.default_rng(0).uniform(0, 1, (3, 6))
+    P /= (P @ line.measure)[:, None]
+    levels = np.array([0.001, 0.02, 0.3, 0.5, 0.77, 0.97, 0.999])
+    x = np.linspace(-1.5, 4, 200_001)
+    for one, found in zip(P, conditional.quantiles(line, P, levels), strict=True):
+        density = np.exp(Mesh((line,)).log_values(np.log(one), x[:, None]))
+        below = (np.cumsum(density) - density / 2) * (x[1] - x[0])
+        np.testing.assert_allclose(np.interp(found, x, below), levels, atol=QUADRATURE)
 
 
 def test_the_interval_holds_as_much_as_it_says(model):
@@ -286,6 +300,25 @@ def test_the_interval_holds_as_much_as_it_says(model):
     ideal = -0.5 * np.log(2 * np.pi * np.e) - np.mean(np.log(0.1 + 0.6 * X[:, 0]))
     assert ideal - 0.08 < np.mean(fitted.score_samples(X, y)) < ideal + 0.05
     assert fitted.score(X, y) > 0.65
+
+
+def test_few_rows_know_that_their_mean_has_seen_them():
+    inside = []
+    for seed in range(20):
+        X, y = waves(24, seed)
+        new = waves(60, 100 + seed)
+        low, high = FieldConditional(points=(12, 60), order=1, strength=(1e3, 1.0)).fit(X, y).predict_interval(new[0]).T
+        inside.append((low < new[1]) & (new[1] < high))
+    assert 0.82 < np.mean(inside) < 0.95
+
+
+def test_a_width_that_varies_is_kept_only_where_it_says_more(model):
+    draw = np.random.default_rng(0)
+    X = draw.uniform(0, 1, (300, 1))
+    branches = 2 * X[:, 0] * draw.choice([-1, 1], 300) + 0.2 * draw.normal(size=300)
+    two = FieldConditional(points=(12, 80), order=2).fit(X, branches)
+    assert np.ptp(two._fitted.width.mean) < 1e-6
+    assert np.ptp(model._fitted.width.mean) > 1
 
 
 def test_rows_do_not_hang_on_each_other(model):
@@ -320,6 +353,13 @@ def test_two_branches_and_few_different_x_are_found():
     assert P[0, 0] == pytest.approx(0.8, rel=0.2)
     assert P[1, 1] == pytest.approx(0.4, rel=0.2)
     assert P[1, 0] < 0.02
+
+
+def test_given_strengths_are_used():
+    X, y = growing(150)
+    model = FieldConditional(order=2, strength=(3.0, 1e-2)).fit(X, y)
+    assert (model.order_, model.strength_, len(model.path_)) == (2, (3.0, 1e-2), 1)
+    assert model.log_evidence_ < FieldConditional().fit(X, y).log_evidence_ + 5
 
 
 def test_another_unit_changes_nothing_else():
@@ -405,6 +445,9 @@ BAD = {
     "order seven": (FieldRegressor(order=7), X, Y, {}, "`order` must be at most 6"),
     "order seven along x": (FieldConditional(order=7), X, Y, {}, "`order` must be at most 6"),
     "strength alone": (FieldRegressor(strength=1.0), X, Y, {}, "`order` must be given together"),
+    "one strength": (FieldConditional(order=1, strength=3.0), X, Y, {}, "`strength` must be two numbers"),
+    "negative strength": (FieldConditional(order=1, strength=(3.0, -1.0)), X, Y, {}, "`strength` must be positive"),
+    "strengths alone": (FieldConditional(strength=(3.0, 1.0)), X, Y, {}, "`order` must be given together"),
     "negative noise": (FieldRegressor(noise=-1.0), X, Y, {}, "`noise` must be positive"),
 }  # fmt: skip
 

@@ -105,7 +105,9 @@ class FieldRegressor(_Given):
             raise InputError(f"Argument `X` must have one or two columns, but it has {rows.shape[1]}: a grid of more "
                              "dimensions would hold too many points.")  # fmt: skip
         points = None if self.points is None else checks.whole("points", self.points, least=FEWEST)
-        self._check_prior()
+        _check_prior(self.order, self.strength)
+        if self.noise is not None:
+            checks.positive("noise", self.noise)
         found = self._fitted = regression.learn(
             regression.grid_for(rows, points),
             rows,
@@ -137,17 +139,6 @@ class FieldRegressor(_Given):
         mean = self._fitted.at(rows)
         return (mean, np.sqrt(self._fitted.variance_at(rows))) if return_std else mean
 
-    def _check_prior(self) -> None:
-        """Refuse orders, strengths and noises that are none."""
-        if self.order is not None and checks.whole("order", self.order, least=1) > MOST_ORDER:
-            raise InputError(f"Argument `order` must be at most {MOST_ORDER}, but {self.order} was given.")
-        for name in ("strength", "noise"):
-            if getattr(self, name) is not None:
-                checks.positive(name, getattr(self, name))
-        if self.strength is not None and self.order is None:
-            raise InputError("Argument `order` must be given together with `strength`, but it is None: strengths of "
-                             "different orders cannot be compared.")  # fmt: skip
-
 
 class FieldConditional(_Given):
     r"""The whole density $p(y|x)$ of a value given one column, not only its mean; nothing needs to be set.
@@ -161,12 +152,14 @@ class FieldConditional(_Given):
     Args:
         points: of the grid along x and along y; by default 24 and 160.
         order: of the derivative along x that is small; by default 1 and 2 are weighed. (Along y it is 3.)
+        strength: of the prior along x and along y, in coordinates in which the grid has unit lengths; by default all
+            are weighed. It needs an order.
 
     Attributes:
         grid_: points along x and along y.
         density_: at the points `[x, y]`.
         order_: the most probable.
-        strength_: the most probable strengths along x and y, in coordinates in which the grid has unit lengths.
+        strength_: the most probable, along x and along y.
         log_evidence_: logarithm of the probability of what the mean leaves of the values.
         path_: what was tried: order, strengths, logarithm of the evidence, share.
         outcome_: whether all minima were found.
@@ -183,9 +176,16 @@ class FieldConditional(_Given):
         True
     """
 
-    def __init__(self, *, points: tuple[int, int] | None = None, order: int | None = None):
+    def __init__(
+        self,
+        *,
+        points: tuple[int, int] | None = None,
+        order: int | None = None,
+        strength: tuple[float, float] | None = None,
+    ):
         self.points = points
         self.order = order
+        self.strength = strength
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FieldConditional:
         """Fit to one column.
@@ -203,10 +203,12 @@ class FieldConditional(_Given):
             raise InputError(f"Argument `X` must have one column, but it has {rows.shape[1]}: give the one that the "
                              "density hangs on.")  # fmt: skip
         points = self._points()
-        if self.order is not None and checks.whole("order", self.order, least=1) > MOST_ORDER:
-            raise InputError(f"Argument `order` must be at most {MOST_ORDER}, but {self.order} was given.")
+        _check_prior(self.order, self.strength)
+        strength = None if self.strength is None else _pair("strength", self.strength)
         centre = regression.learn(regression.grid_for(rows), rows, values, weights)
-        found = self._fitted = conditional.learn(centre, rows[:, 0], values, weights, points=points, order=self.order)
+        found = self._fitted = conditional.learn(
+            centre, rows[:, 0], values, weights, points=points, order=self.order, strength=strength
+        )
         if found.outcome != Outcome.converged:
             warnings.warn(
                 "Newton's method stalled at some strength; the density may be inaccurate.",
@@ -282,7 +284,24 @@ class FieldConditional(_Given):
         """Points of both axes."""
         if self.points is None:
             return conditional.POINTS
-        if np.ndim(self.points) != 1 or len(self.points) != 2:
-            raise InputError(f"Argument `points` must be two numbers, along x and y, but {self.points!r} was given.")
-        x, y = (checks.whole("points", count, least=FEWEST) for count in self.points)
+        x, y = (checks.whole("points", count, least=FEWEST) for count in _pair("points", self.points))
         return x, y
+
+
+def _pair(name: str, given: Any) -> tuple[Any, Any]:
+    """Two numbers, along x and along y."""
+    if np.ndim(given) != 1 or len(given) != 2:
+        raise InputError(f"Argument `{name}` must be two numbers, along x and y, but {given!r} was given.")
+    return given[0], given[1]
+
+
+def _check_prior(order: Any, strength: Any) -> None:
+    """Refuse orders and strengths that are none."""
+    if order is not None and checks.whole("order", order, least=1) > MOST_ORDER:
+        raise InputError(f"Argument `order` must be at most {MOST_ORDER}, but {order} was given.")
+    if strength is None:
+        return
+    checks.positive("strength", strength)
+    if order is None:
+        raise InputError("Argument `order` must be given together with `strength`, but it is None: strengths of "
+                         "different orders cannot be compared.")  # fmt: skip

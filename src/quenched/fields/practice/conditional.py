@@ -1,14 +1,16 @@
 r"""Conditional densities $p(y|x)$ from data alone: how they vary with $x$ and with $y$ is chosen by evidence.
 
-First the mean and the width: $y = h(x) + e^{w(x)} r$, with $h$ and $w$ from `quenched.fields.practice.regression`, $w$
-from the logarithms of the sizes of what $h$ leaves, whose variance is $\pi^2/8$ for Gaussians; a constant $w$ is tried,
-too, and the more probable of both is kept. Then the density of what remains, $p(r|x) = e^{g(x, r)} / \int dr\, e^{g}$,
-on a grid of $x$ and $r$. A priori $g$ is smooth along both,
+First the mean and the width: $y = h(x) + e^{w(x)} r$, with $h$ and $w$ from `quenched.fields.practice.regression`. The
+mean, of posterior variance $v$ and noise $\sigma^2$, has seen the rows: what it leaves of them is too small by
+$\sqrt{1 - v(x_i)/\sigma^2}$, and what it misses of new ones is larger by $\sqrt{1 + v(x)/\sigma^2}$; both are put
+right. The width is that of the logarithms of the sizes of what is left, whose variance is $\pi^2/8$ for Gaussians; a
+constant one is tried, too, and the more probable of both is kept.
+
+Then the density of what remains, $p(r|x) = e^{g(x, r)} / \int dr\, e^{g}$, on a grid of $x$ and $r$. A priori $g$ is
+smooth along both,
 $$p(g) \propto \exp\Bigl(-\tfrac{\lambda_x}2 \int |\partial_x^k g|^2
 - \tfrac{\lambda_y}2 \int |\partial_r^3 g|^2\Bigr),$$
 so that Gaussians are free, which for $k = 1$ do not hang on $x$; for $k = 2$ their natural parameters may be linear.
-What $h$ leaves is that of leave-one-out, $(y_i - h(x_i))/(1 - S_{ii})$ with the leverages $S_{ii}$: the density is that
-of rows which the mean has not seen.
 
 In products of the modes of both axes, $g = \sum_{ab} c_{ab} u_a(x) v_b(r)$ without the constant $v_0$, the prior is
 diagonal, and with $N_{ij}$ rows at the points, $n_i = \sum_j N_{ij}$ and the measure $\mu_j$ the energy
@@ -65,8 +67,8 @@ NARROW = 1e-6
 """The least width of a density, as a share of the range of y."""
 SMALL = 1e-4
 """What is added to squares before their logarithm is taken, as a share of their mean."""
-FAR = 1e-2
-"""The least share of a row that the mean of the other rows leaves."""
+FAR = 1e-6
+"""The least share of a row that the mean leaves; below it there is only rounding."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Conditional:
         density: $p(r|x)$ at the points.
         order: of the derivative along $x$ that is small, the most probable.
         strength: $\lambda_x$ and $\lambda_y$ of the most probable, in coordinates in which the grid has unit lengths.
-        log_evidence: $\ln p(y|x)$ about this mean, of all orders and strengths together.
+        log_evidence: logarithm of the probability of what the mean leaves, of all orders and strengths together.
         path: what was tried: order, strengths, logarithm of the evidence, share of the posterior.
         outcome: whether all minima were found.
     """
@@ -128,8 +130,10 @@ class Conditional:
         return self.centre.at(x[:, None])[:, None] + self._spread(x)[:, None] * r
 
     def _spread(self, x: np.ndarray) -> np.ndarray:
-        r"""$e^{w(x)}$."""
-        return np.exp(self.width.at(self._near(x)[:, None]))
+        r"""$e^{w(x)} \sqrt{1 + v(x)/\sigma^2}$."""
+        S = interpolation(self.centre.grid, x[:, None])
+        v = np.maximum(S @ self.centre.variance, 0.0)  # between points from above
+        return np.exp(self.width.at(self._near(x)[:, None])) * np.sqrt(1 + v / self.centre.noise)
 
     def _near(self, x: np.ndarray) -> np.ndarray:
         """The nearest x in the range of the data."""
@@ -177,6 +181,7 @@ def learn(
     *,
     points: tuple[int, int] = POINTS,
     order: int | None = None,
+    strength: tuple[float, float] | None = None,
 ) -> Conditional:
     """The density of values given inputs, about a mean.
 
@@ -187,17 +192,18 @@ def learn(
         weights: how many equal rows each stands for, all positive.
         points: of the grid, along x and along y.
         order: of the derivative along x that is small; by default all of `ORDERS`.
+        strength: along x and along y; by default all.
 
     Returns:
         The predictive density.
     """
     rows = x[:, None]
-    left = (y - centre.at(rows)) / np.maximum(1 - centre.variance_at(rows) / centre.noise, FAR)
+    left = (y - centre.at(rows)) / np.sqrt(np.maximum(1 - centre.variance_at(rows) / centre.noise, FAR))
     least = NARROW * (float(np.ptp(y)) or 1.0)
     sizes = np.sqrt(left**2 + SMALL * (weights @ left**2) / weights.sum() + least**2)
     varied = regress(centre.grid, rows, np.log(sizes), weights, noise=np.pi**2 / 8)
     same = regress(centre.grid, rows, np.log(sizes), weights, noise=np.pi**2 / 8, order=1, strength=CONSTANT)
-    one, two = (_about(centre, width, x, left, weights, points, order) for width in (varied, same))
+    one, two = (_about(centre, width, x, left, weights, points, order, strength) for width in (varied, same))
     return one if one.log_evidence > two.log_evidence + WORTH else two
 
 
@@ -209,6 +215,7 @@ def _about(
     weights: np.ndarray,
     points: tuple[int, int],
     order: int | None,
+    strength: tuple[float, float] | None,
 ) -> Conditional:
     """The density about a mean, in units of a width."""
     w = width.at(x[:, None])
@@ -219,7 +226,7 @@ def _about(
     orders = ORDERS if order is None else [order]
     trials: list[_Trial] = []
     for k in orders:
-        trials += _paths(_Question(counts, mesh.lines[1].measure, line_modes(points[0], k), across))
+        trials += _paths(_Question(counts, mesh.lines[1].measure, line_modes(points[0], k), across), strength)
     logs = np.array([trial.evidence + np.log(trial.prior / len(orders)) for trial in trials])
     evidence = np.logaddexp.reduce(logs)
     shares, best = np.exp(logs - evidence), trials[int(np.argmax(logs))]
@@ -273,8 +280,10 @@ class _Trial:
     converged: bool
 
 
-def _paths(question: _Question) -> list[_Trial]:
+def _paths(question: _Question, strength: tuple[float, float] | None) -> list[_Trial]:
     """Minima at falling strengths along y, for falling strengths along x, as long as the evidence is not lost."""
+    if strength is not None:
+        return [_minimum(question, strength, np.zeros((0, 0)), 1.0)]
     n = question.counts.sum()
     xs, ys = (_strengths(s, free, n) for s, free in zip(question.roughness, question.free, strict=True))
     start, trials, most = np.zeros((0, 0)), [], -np.inf
