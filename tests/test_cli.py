@@ -358,7 +358,7 @@ BAD = {
     "no workers": ([*SIMULATE, "--workers", "0"], "`workers` must be at least 1"),
     "two executors": ([*SIMULATE, "--workers", "2", "--scheduler", "tcp://x:1"], "must not both"),
     "unknown simulator": ([*SIMULATE, "--simulator", "chian"], "did you mean chain"),
-    "unknown paper": (["reproduce", "biehl2005"], "PAPER must be one of: barkai1994, biehl2006, dietrich1998, lemm1999"),
+    "unknown paper": (["reproduce", "biehl2005"], "one of: barkai1994, biehl2006, dietrich1998, lemm1999"),
     "no paper": (["reproduce"], "PAPER"),
     "unknown figure": (["reproduce", "biehl2006", "--figure", "9"], "--figure must be one of: figure_1"),
 }  # fmt: skip
