@@ -28,3 +28,25 @@ def double():
     """Double precision for tests of pure JAX functions."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """Commands set the place of compiled programs in the environment; here it ends with the test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
+
+
+@pytest.fixture
+def run(capsys):
+    """A command: its exit code, and what it told on either stream."""
+    from quenched import cli
+
+    def call(*words):
+        code = cli.main([str(word) for word in words])
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return call

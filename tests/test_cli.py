@@ -17,10 +17,9 @@ import xarray as xr
 from rich.console import Console
 
 import quenched
-from quenched import cli, papers, prototypes
+from quenched import papers, prototypes
 from quenched.cli import options, screen
 from quenched.core.types import InputError
-from tests.conftest import CACHE
 
 CURVE = ["curve", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2"]
 PLAIN = ["curve", "prototypes", "--rule", "vq", "--alpha", "1"]
@@ -53,23 +52,7 @@ def claims(*, quick=False):
 """
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    """Commands set the place of compiled programs in the environment; here it ends with the test."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE))
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words):
-        code = cli.main([str(word) for word in words])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return call
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

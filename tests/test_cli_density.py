@@ -9,30 +9,12 @@ import pytest
 from matplotlib.image import imread
 
 import quenched
-from quenched import cli
 from quenched.cli import describing
-from tests.conftest import CACHE
 
 FOUR = 5e-4  # numbers are printed with four digits
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    """Commands set the place of compiled programs in the environment; here it ends with the test."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE))
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words):
-        code = cli.main([str(word) for word in words])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return call
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ import xarray as xr
 from rich.console import Console
 
 import quenched
-from quenched import cli, processes
+from quenched import processes
 from quenched.cli import forecasting, options, screen
 from quenched.core.types import InputError
-from tests.conftest import CACHE
 
 SCALE = 10.0
 """Standard deviation of the made-up target, so that numbers in its own units are known."""
@@ -67,13 +66,7 @@ def answers(result, error):
     return kinds.get(error, (743.0, 2871.0))
 
 
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    """Commands set the place of compiled programs in the environment; here it ends with the test."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE))
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture
@@ -90,16 +83,6 @@ def asked(monkeypatch):
     monkeypatch.setattr(processes, "forecast", forecast, raising=False)
     monkeypatch.setattr(processes, "examples_for", answers, raising=False)
     return calls_and
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words):
-        code = cli.main([str(word) for word in words])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return call
 
 
 @pytest.fixture

@@ -60,6 +60,18 @@ def whole(name: str, value: Any, *, least: int) -> int:
     return number
 
 
+def examples(alpha: Any, size: int, *, least: int) -> int:
+    r"""Return the whole number of examples $P = \alpha N$ of a simulation, of at least `least`."""
+    if is_traced(alpha):
+        raise InputError("Argument `alpha` must be a number in a simulation, but JAX is tracing it.")
+    positive("alpha", alpha)
+    P = round(float(alpha) * size)
+    if P < least:
+        raise InputError(f"Argument `alpha` must give at least {least} example{'s' if least > 1 else ''}, "
+                         f"but {alpha:g} x {size} gives {P}.")  # fmt: skip
+    return P
+
+
 def increasing(name: str, value: Any, *, least: float = 0.0) -> np.ndarray:
     """Return `value` as a 1-d array that starts at `least` or above and increases."""
     try:

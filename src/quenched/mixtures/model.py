@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real
+from quenched.core.types import Array, Key, Real, double, real
 
 
 class Law(eqx.Module):
@@ -189,14 +189,3 @@ def draw(law: Law, key: Key, examples: int, size: int) -> tuple[Array, Array]:
     s = jax.random.rademacher(which, (examples,), float)
     U = law.centres(size)
     return jnp.where(s[:, None] > 0, U[0], U[1]) + jax.random.normal(noise, (examples, size)), s
-
-
-def examples_of(alpha: Real, size: int) -> int:
-    r"""The whole number of examples $P = \alpha N$ of a simulation, at least 2."""
-    if is_traced(alpha):
-        raise InputError("Argument `alpha` must be a number in a simulation, but JAX is tracing it.")
-    checks.positive("alpha", alpha)
-    P = round(float(alpha) * size)
-    if P < 2:
-        raise InputError(f"Argument `alpha` must give at least 2 examples, but {alpha:g} x {size} gives {P}.")
-    return P

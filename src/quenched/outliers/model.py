@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real
+from quenched.core.types import Array, InputError, Key, Real, double, real
 
 
 class Law(eqx.Module):
@@ -209,14 +209,3 @@ def draw(law: Contaminated, key: Key, examples: int, size: int) -> tuple[Array, 
     S = jax.random.rademacher(labels, (examples,), float)
     V = jax.random.uniform(hidden, (examples,)) < jax.nn.sigmoid(-jnp.asarray(law.eta, float))
     return g.at[:, 0].add(V.astype(float)), S, V
-
-
-def examples_of(alpha: Real, size: int) -> int:
-    r"""The whole number of examples $P = \alpha N$ of a simulation, at least 1."""
-    if is_traced(alpha):
-        raise InputError("Argument `alpha` must be a number in a simulation, but JAX is tracing it.")
-    checks.positive("alpha", alpha)
-    P = round(float(alpha) * size)
-    if P < 1:
-        raise InputError(f"Argument `alpha` must give at least 1 example, but {alpha:g} x {size} gives {P}.")
-    return P

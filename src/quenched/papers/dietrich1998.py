@@ -151,14 +151,11 @@ def figure_4(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     lines = outliers.transitions(LAW, SOFT, alpha=20.0)
     T1, first, last = (float(lines[name]) for name in ("informed_overfit", "overfit_start", "informed_end"))
     share, limit = 1 / (1 + np.exp(T1)), float(scaling.informative_limit)
-    x = 1 / scaling.size.values
-    slope = (
-        np.polyfit(x, scaling.informative.values - limit, 1, w=1 / scaling.informative_stderr.values)[0]
-        if len(x)
-        else 0.0
-    )
+    scaled = scaling.isel(size=np.isfinite(scaling.informative.values))  # an onset may lie outside the sweep
+    x, y, error = 1 / scaled.size.values, scaled.informative.values, scaled.informative_stderr.values
+    slope = np.sum(x * (y - limit) / error**2) / np.sum(x * x / error**2)  # of the weighted line through the limit
     right = Panel("inverse dimension, 1/N", "informative share at onset", (
-        Series("onset: a tenth of the runs is lost", Kind.simulation, x, scaling.informative.values, scaling.informative_stderr.values),
+        Series("onset: a tenth of the runs is lost", Kind.simulation, x, y, error),
         Series("straight line to N = ∞", Kind.reference, np.array([0, x.max()]), limit + slope * np.array([0, x.max()])),
         Series("theory, transition", Kind.mark, np.array([0.0]), np.array([share])),
     ), title="Finite-size scaling", xlim=(-0.003, x.max() * 1.05))  # fmt: skip

@@ -14,7 +14,7 @@ vanish at once.
 
 from quenched.core.saddle.branch import Branch, End, Mark, follow, switch
 from quenched.core.saddle.landscape import Landscape, solve
-from quenched.core.saddle.marks import crossings, first, locate
+from quenched.core.saddle.marks import at, crossings, first, locate
 from quenched.core.saddle.points import Point, Points, stationary_points
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Mark",
     "Point",
     "Points",
+    "at",
     "crossings",
     "first",
     "follow",

@@ -96,6 +96,18 @@ def crossings(a: Branch, b: Branch) -> tuple[Mark, ...]:
     return tuple(sorted(marks, key=lambda mark: mark.control))
 
 
+def at(branch: Branch, control: float) -> np.ndarray | None:
+    """The state `[d]` of a branch without folds at a control, solved for again; None where it is lost.
+
+    Args:
+        branch: a piece along which the control grows or falls.
+        control: between its ends.
+    """
+    (arm,) = _arms(branch)
+    state = arm.at(control)
+    return None if state is None else state.z[:-1] * arm.course.unit[:-1]
+
+
 @functools.partial(jax.jit, static_argnums=0)
 def _scalar(function: Callable[[Array, Array, Any], Array], x: Array, control: Array, args: Any) -> Array:
     """A function of a state, compiled."""

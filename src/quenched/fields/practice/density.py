@@ -10,8 +10,7 @@ takes the constant out, which normalisation fixes.) For $\lambda \to \infty$ thi
 criterion of an exponential family: for order 3, of the Gaussian.
 
 The posterior of $\ln P$ is the mixture over orders and strengths, equally probable on a logarithmic scale of lengths;
-its mean is the estimate, and its mean and variance make the band. Averaging costs nothing and errs less than the best
-strength alone.
+its mean is the estimate, and its mean and variance make the band.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from quenched.fields.practice.density_mesh import Mesh
 
 ORDERS = {2: 0.25, 3: 0.5, 4: 0.25}
 """Orders tried, and how probable they are beforehand: the middle one, for which Gaussians are free, is as probable as
-its neighbours together. Order 1 allows kinks; its evidence was never seen to win on densities without jumps."""
+its neighbours together. Order 1 allows kinks."""
 ROWS = 5
 """Rows for each free polynomial, but the constant, without which an order is not tried; the lowest always is."""
 RATIO = {1: 3.0, 2: 5.0}
-"""By dimension: strengths fall by this factor. Sums over strengths have then converged: finer steps change no error by
-more than one part in a hundred."""
+"""By dimension: strengths fall by this factor. Finer steps change the mean error of many data sets by less than one
+part in a hundred."""
 SURE = 100.0
 """At the first strength the prior is so many times as sure as the data of the smoothest mode that is not free."""
 LOST = 12.0

@@ -14,7 +14,7 @@ from quenched.core import checks, results
 from quenched.core.ensemble import Ensemble, ensemble
 from quenched.core.types import Array, Key, Outcome, double
 from quenched.mixtures.learner.two_centres import Relaxed
-from quenched.mixtures.model import ORDER_PARAMETERS, Annealed, Law, MaximumLikelihood, Start, examples_of
+from quenched.mixtures.model import ORDER_PARAMETERS, Annealed, Law, MaximumLikelihood, Start
 from quenched.mixtures.simulation.runs import Asked, anneal, ask, observe, scatter, world
 
 
@@ -87,7 +87,7 @@ def measure(
     asked = ask(law, rule, start, sweep)
     parts = []
     for one in alphas:  # the shape of the data changes with alpha: each is a program of its own
-        run = functools.partial(_one_run, P=examples_of(one, size), size=size, tests=tests)
+        run = functools.partial(_one_run, P=checks.examples(one, size, least=2), size=size, tests=tests)
         done = ensemble(
             run, key, asked.points, runs=runs, batch=batch, executor=executor, folder=folder, label="samples"
         )

@@ -14,7 +14,7 @@ from quenched.core import checks, results
 from quenched.core.ensemble import ensemble
 from quenched.core.types import Array, Key, double
 from quenched.mixtures.learner.two_centres import Relaxed, relax
-from quenched.mixtures.model import Annealed, Law, MaximumLikelihood, RandomStart, examples_of
+from quenched.mixtures.model import Annealed, Law, MaximumLikelihood, RandomStart
 from quenched.mixtures.simulation.runs import Asked, anneal, ask, observe, scatter, towards, world
 
 SAME_ENERGY, SAME_ANGLE = 1e-6, 1e-4
@@ -99,7 +99,7 @@ def spectrum(
     swept = np.ndim(sweep.get("width", 0)) > 0
     asked = ask(law, rule, random, sweep)
     points = [(one, (annealed, random), widths) for one, _, widths in asked.points]
-    run = functools.partial(_one_spectrum, P=examples_of(alpha, size), size=size, starts=starts)
+    run = functools.partial(_one_spectrum, P=checks.examples(alpha, size, least=2), size=size, starts=starts)
     done = ensemble(run, key, points, runs=runs, executor=executor, folder=folder, label="samples")
     values = {name: value[:, :, asked.order] for name, value in done.values.items()}
     result = _listed(values, asked, asked.widths[asked.order], alpha=alpha, size=size, seed=results.seed(key),
@@ -197,7 +197,7 @@ def follow(
     asked = ask(law, rule, random, {"width": from_width})
     below, above = widths[widths < from_width][::-1], widths[widths > from_width]
     point = (law, (annealed, random), (np.float64(from_width), below, above))
-    run = functools.partial(_one_pursuit, P=examples_of(alpha, size), size=size, starts=starts)
+    run = functools.partial(_one_pursuit, P=checks.examples(alpha, size, least=2), size=size, starts=starts)
     done = ensemble(run, key, [point], runs=runs, label="samples")
     every = np.concatenate([below[::-1], [from_width], above])
     return _listed(done.values, asked, every, alpha=alpha, size=size, from_width=from_width, seed=results.seed(key),

@@ -12,7 +12,7 @@ import xarray as xr
 from quenched.core import checks, results
 from quenched.core.ensemble import Ensemble, ensemble
 from quenched.core.types import Key, Outcome, double
-from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, Rule, Start, examples_of
+from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, Rule, Start
 from quenched.outliers.simulation.runs import Asked, ask, one_run
 
 
@@ -71,7 +71,7 @@ def measure(
     asked = ask(law, rule, start, sweep)
     parts = []
     for one in alphas:  # the shape of the data changes with alpha: each is a program of its own
-        run = functools.partial(one_run, P=examples_of(one, size), size=size, descend=bool(descend))
+        run = functools.partial(one_run, P=checks.examples(one, size, least=1), size=size, descend=bool(descend))
         done = ensemble(
             run, key, asked.points, runs=runs, batch=batch, executor=executor, folder=folder, label="samples"
         )

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import saddle
-from quenched.core.saddle import path
 from quenched.core.types import Array, InputError, Outcome
 from quenched.outliers.model import Contaminated, HardSelection, Rule, SoftSelection, gamma_of
 from quenched.outliers.theory import hard, scaled, soft
@@ -144,19 +143,6 @@ def _turned(arm: saddle.Branch) -> saddle.Branch:
     return dataclasses.replace(back, tangent=-back.tangent)
 
 
-def solved(arm: saddle.Branch, eta: float) -> np.ndarray:
-    """The state of a branch at one eta: angle, ln Q, ln z."""
-    from scipy.optimize import brentq
-
-    k = int(np.clip(np.searchsorted(arm.control, eta) - 1, 0, len(arm.control) - 2))
-    z, unit = np.column_stack([arm.x, arm.control])[k : k + 2] / arm.course.unit, arm.course.unit
-    a, b = (path.Knot(*knot) for knot in zip(z, arm.tangent[k : k + 2], strict=True))
-    wanted = np.clip(eta / unit[-1], a.z[-1], b.z[-1])
-    share = float(brentq(lambda s: path.between(a, b, s)[-1] - wanted, 0.0, 1.0))  # pyright: ignore[reportArgumentType]
-    found = path.correct(arm.course, path.between(a, b, share), np.eye(4)[-1])
-    return np.full(3, np.nan) if found is None else found.z[:-1] * unit[:-1]
-
-
 @functools.partial(jax.jit, static_argnums=0)
 def _read(equations: Equations, x: Array, at: Setting) -> tuple[Array, Array]:
     """What is read off at states `[n, 3]`, and what the equations leave over."""
@@ -194,7 +180,8 @@ EMPTY = dict(zip(VALUES, (0, 0, 1, 1, 0.5, 0, 0, 0), strict=True)) | {"outcome":
 
 def _on_arm(branches: Branches, arm: saddle.Branch, etas: np.ndarray) -> dict[str, np.ndarray]:
     """The states at etas within a branch."""
-    x = np.stack([solved(arm, eta) for eta in etas])
+    found = [saddle.at(arm, float(eta)) for eta in etas]
+    x = np.stack([np.full(3, np.nan) if one is None else one for one in found])
     parts = []
     for i in range(0, len(etas), BATCH):  # in batches of one length, so that there is one program
         rows = np.minimum(np.arange(i, i + BATCH), len(etas) - 1)
