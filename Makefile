@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test bench docs clean
+.PHONY: demo test bench bench-peers docs clean
 
 demo: .venv/installed
 	$(BIN)/quenched demo --out demo
@@ -18,6 +18,10 @@ test: .venv/installed-test
 bench: .venv/installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks
 
+# Peers are installed by name into environments of their own under .benchmarks; nothing of ours depends on them.
+bench-peers: .venv/installed-test
+	$(BIN)/python -m benchmarks.peers
+
 docs: .venv/installed-test
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
@@ -26,7 +30,7 @@ docs: .venv/installed-test
 	$(PYTHON) -m venv .venv
 
 .venv/installed: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[papers]'
 	@touch $@
 
 .venv/installed-test: .venv/bin/python pyproject.toml constraints.txt

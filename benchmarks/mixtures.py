@@ -1,4 +1,4 @@
-"""Costs and quality of mixtures: annealing against scikit-learn's EM from k-means, and many random starts against one.
+"""Costs of mixtures: the phase diagram, and many random starts against one.
 
 Processor seconds of all threads, after compilation. Run `python -m benchmarks.mixtures`; on a machine with an
 accelerator `python -m benchmarks.mixtures throughput [size] [starts]` measures the batched iteration against the ceilings
@@ -24,45 +24,6 @@ from quenched.mixtures.theory import phase_lines
 
 KEY = jax.random.key(0)
 N = 500
-
-
-def overlap(centres: np.ndarray) -> float:
-    """Cosine between the difference of the centres and the true one."""
-    difference = centres[0] - centres[1]
-    return float(abs(difference[0] - difference[1]) / np.sqrt(2) / np.linalg.norm(difference))
-
-
-def against(alpha: float, separation: float, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Time and overlap of each sample `[samples, 2]`, ours and theirs."""
-    from sklearn.mixture import GaussianMixture
-
-    from quenched.estimators import AnnealedMixture
-
-    found = []
-    for i in range(samples):
-        X, _ = TwoGaussians(separation).sample(jax.random.fold_in(KEY, i), round(alpha * N), size=N)
-        ours, model = cpu(lambda: AnnealedMixture(random_state=0).fit(X), warm=0)
-        theirs, peer = cpu(lambda: GaussianMixture(2, covariance_type="spherical", random_state=0).fit(X), warm=0)
-        found.append([(ours, overlap(model.means_)), (theirs, overlap(peer.means_))])
-    each = np.array(found)
-    return each[:, 0], each[:, 1]
-
-
-def peers() -> Iterator[tuple]:
-    """Overlap with the truth, and the time it took, against GaussianMixture's defaults."""
-    against(2.0, 1.0, 1)  # imports
-    for alpha, samples in ((8.0, 5), (2.0, 20)):
-        for separation in (1.0, 2.0):
-            ours, theirs = against(alpha, separation, samples)
-            difference = ours[:, 1] - theirs[:, 1]
-            yield (
-                f"N = {N}, alpha = {alpha:g}, separation {separation:g}, {samples} samples: fit of AnnealedMixture over GaussianMixture",
-                f"{ours[:, 0].mean():.2f} s / {theirs[:, 0].mean():.2f} s", f"{ours[:, 0].mean() / theirs[:, 0].mean():.2f}",
-                "at most 1" if alpha == 8 else "",
-                f"mean overlap {ours[:, 1].mean():.4f} against {theirs[:, 1].mean():.4f}, "
-                f"difference {difference.mean():.4f} ± {difference.std(ddof=1) / np.sqrt(samples):.4f}"
-                + (" (promised above 0)" if alpha == 2 else ""),
-            )  # fmt: skip
 
 
 def starts() -> Iterator[tuple]:
@@ -112,7 +73,6 @@ def diagram() -> Iterator[tuple]:
 def rows() -> Iterator[tuple]:
     """Every ratio: work, times, value, promise, accuracy."""
     yield from diagram()
-    yield from peers()
     yield from starts()
 
 

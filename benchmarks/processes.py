@@ -1,4 +1,4 @@
-"""Costs of Gaussian-process learning curves: theory, honest draws, the automatic choice, low rank, and the peers.
+"""Costs of Gaussian-process learning curves: theory, honest draws, the automatic choice and low rank.
 
 Processor seconds of all threads, after compilation, with the accuracy reached. Run `python -m benchmarks.processes`.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import itertools
 import time
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import jax
 import numpy as np
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF
 from tinygp import kernels
 
 from benchmarks.accelerator import SquaredExponential
@@ -131,35 +130,6 @@ def low_rank() -> Iterator[tuple]:
     yield "exponent of the cost in N, rank 512, N = 12,500 to 100,000", "", f"{slope:.2f}", "below 1.15", ""
 
 
-def peer() -> list[tuple]:
-    """The out-of-bag error of diabetes: a loop of 50 draws with scikit-learn, as users write it, against the theory."""
-    table = io.bundled("diabetes")
-    X = (table.inputs - table.inputs.mean(axis=0)) / table.inputs.std(axis=0)
-    y = (table.targets - table.targets.mean()) / table.targets.std()
-    kernel = ConstantKernel(1.12**2) * RBF(6.23) + WhiteKernel(0.469)
-    draw = np.random.default_rng(0)
-
-    def loop(draws: int) -> float:
-        total, count = 0.0, 0
-        for _ in range(draws):
-            row = draw.integers(0, 442, 442)
-            out = np.setdiff1d(np.arange(442), row)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                model = GaussianProcessRegressor(kernel, optimizer=None).fit(X[row], y[row])
-            total, count = total + np.sum((model.predict(X[out]) - y[out]) ** 2), count + len(out)
-        return total / count
-
-    theirs, _ = cpu(lambda: loop(50))
-    long_run = loop(1000)
-    law, rule = processes.Empirical(X, y), processes.GaussianProcess(1.12**2 * kernels.ExpSquared(6.23), 0.469)
-    ours, found = cpu(lambda: processes.theory.curve(law, rule, examples=442))
-    return [
-        ("diabetes out-of-bag error: 50-draw loop (scikit-learn) over theory", f"{theirs:.2f} s / {ours:.2f} s", f"{theirs / ours:.1f}",
-         "above 1", f"theory {float(found.oob_error):.4f}, loop of 1000 draws {long_run:.4f} (promised within 0.005)"),
-    ]  # fmt: skip
-
-
 def tuning() -> list[tuple]:
     """Hyperparameters by evidence and by the predicted out-of-bag error, judged by draws and by a held-out third."""
     out = []
@@ -183,7 +153,7 @@ def tuning() -> list[tuple]:
 
 def rows() -> Iterator[tuple]:
     """Every ratio: work, times, value, promise, accuracy."""
-    for measured in (peer, boston, automatic, low_rank):
+    for measured in (boston, automatic, low_rank):
         yield from measured()
 
 

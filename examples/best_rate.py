@@ -83,14 +83,14 @@ def best_rates() -> tuple[np.ndarray, np.ndarray]:
 
 
 # --8<-- [start:check]
-def run(*, size: int = 200, runs: int = 384) -> Result:
+def run(*, size: int = 200, runs: int = 128) -> Result:
     """Find the best rates by theory, then train with them `runs` times in `size` dimensions."""
     rates = np.stack([np.full(KNOTS, USUAL), *best_rates()])
     sweep = [schedule(row) for row in rates]
     rule = prototypes.LVQ1(sweep[0])
     curve = prototypes.curve(LAW, rule, alpha=np.linspace(0, BUDGET, 81), rate=sweep)
     points = prototypes.measure(
-        LAW, rule, alpha=[2, 5, 10, 15, BUDGET], rate=sweep, size=size, runs=runs, tests=1000,
+        LAW, rule, alpha=[2, 5, 10, 15, BUDGET], rate=sweep, size=size, runs=runs, tests=2000,
         key=jax.random.key(20), simulator=prototypes.Chain(),
     )  # fmt: skip
     last = points.isel(alpha=-1)

@@ -17,7 +17,7 @@ import xarray as xr
 from rich.console import Console
 
 import quenched
-from quenched import papers, prototypes
+from quenched import prototypes
 from quenched.cli import options, screen
 from quenched.core.types import InputError
 
@@ -25,43 +25,8 @@ CURVE = ["curve", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0
 PLAIN = ["curve", "prototypes", "--rule", "vq", "--alpha", "1"]
 SIMULATE = ["simulate", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2", "--alpha", "1,2"]
 
-PAPER = """
-import numpy as np, xarray as xr
-from quenched.core.figures import Claim, Figure, Kind, Panel, Series, Verdict
-TITLE, REFERENCE = "A paper", "A journal"
-X = np.array([1.0, 2.0])
-
-def figure(name, quick):
-    panel = Panel("time", "error", (Series("LVQ1", Kind.theory, X, X),))
-    data = {"theory": xr.Dataset({"error": ("alpha", X)}, {"alpha": X}, {"quick": int(quick)})}
-    return Figure(f"fake2000/{name}", name, "A caption", (panel,), data)
-
-def figure_3_left(*, quick=False):
-    return figure("figure_3_left", quick)
-
-def figure_3_right(*, quick=False):
-    return figure("figure_3_right", quick)
-
-def figure_30(*, quick=False):
-    return figure("figure_30", quick)
-
-FIGURES = {f.__name__: f for f in (figure_3_left, figure_3_right, figure_30)}
-
-def claims(*, quick=False):
-    return (Claim("section 1", "the claim", "1", "2", Verdict.corrected, "seen"),)
-"""
-
 
 pytestmark = pytest.mark.usefixtures("own_cache")
-
-
-@pytest.fixture
-def paper(tmp_path, monkeypatch):
-    folder = tmp_path / "papers"
-    folder.mkdir()
-    (folder / "fake2000.py").write_text(PAPER)
-    monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(folder)])
-    monkeypatch.delitem(sys.modules, "quenched.papers.fake2000", raising=False)
 
 
 def replaced(monkeypatch, verb, before):
@@ -200,40 +165,6 @@ def test_too_few_runs_to_compare_are_still_printed(run):
     assert "not compared with the theory" in out
 
 
-def test_reproduce_writes_the_report_and_says_where_in_the_last_line(run, paper, tmp_path):
-    code, out, _ = run("reproduce", "fake2000", "--figure", "3", "--out", tmp_path / "r")
-    assert code == 0
-    page = Path(out.splitlines()[-1])
-    assert page == tmp_path / "r" / "report.html"
-    assert {p.name for p in page.parent.glob("*.png")} == {"fake2000-figure_3_left.png", "fake2000-figure_3_right.png"}
-    assert "the claim" not in page.read_text()
-    assert quenched.load(page.parent / "fake2000-figure_3_left-theory.nc").attrs["quick"] == 1
-
-
-def test_reproduce_all_of_it_in_full(run, paper, tmp_path):
-    code, out, _ = run("reproduce", "fake2000", "--full", "--out", tmp_path / "r")
-    assert code == 0
-    assert len(list((tmp_path / "r").glob("*.png"))) == 3
-    assert "the claim" in Path(out.splitlines()[-1]).read_text()
-    assert quenched.load(tmp_path / "r" / "fake2000-figure_30-theory.nc").attrs["quick"] == 0
-
-
-def test_demo_is_figures_2_and_3_with_claims(run, paper, tmp_path, monkeypatch):
-    import importlib
-
-    fake = importlib.import_module("quenched.papers.fake2000")
-    true = importlib.import_module("quenched.papers.biehl2006")
-    assert {"figure_2", "figure_3_left", "figure_3_right"} <= set(true.FIGURES)
-    monkeypatch.setattr(
-        true, "FIGURES", {"figure_1": None, "figure_2": fake.figure_30, "figure_3_left": fake.figure_3_left}
-    )
-    monkeypatch.setattr(true, "claims", fake.claims)
-    code, out, _ = run("demo", "--out", tmp_path / "d")
-    assert code == 0
-    assert out.splitlines()[0].split()[:2] == ["figure", "comparison"]
-    assert "the claim" in Path(out.splitlines()[-1]).read_text()
-
-
 # Names and values
 
 
@@ -341,8 +272,10 @@ BAD = {
     "no workers": ([*SIMULATE, "--workers", "0"], "`workers` must be at least 1"),
     "two executors": ([*SIMULATE, "--workers", "2", "--scheduler", "tcp://x:1"], "must not both"),
     "unknown simulator": ([*SIMULATE, "--simulator", "chian"], "did you mean chain"),
-    "unknown paper": (["reproduce", "biehl2005"], "one of: barkai1994, biehl2006, dietrich1998, lemm1999"),
-    "no paper": (["reproduce"], "PAPER"),
+    "unknown paper": (["reproduce", "biehl2005"], "one of: barkai1994, dietrich1998, lemm1999, malzahn2002"),
+    "figure of no paper": (["reproduce", "--figure", "3"], "--figure must come with a paper"),
+    "no workers to reproduce": (["reproduce", "biehl2006", "--workers", "0"], "--workers"),
+    "no cluster": (["reproduce", "biehl2006", "--scheduler", "nonsense"], "`client` must name a Dask scheduler"),
     "unknown figure": (["reproduce", "biehl2006", "--figure", "9"], "--figure must be one of: figure_1"),
 }  # fmt: skip
 
@@ -393,24 +326,6 @@ def test_a_place_that_is_lost_while_computing_does_not_lose_the_result(run, tmp_
     assert len(kept) == 2
     assert quenched.load(kept[0]).sizes["alpha"] == 11
     assert (Path(kept[1]) / "c.png").is_file()
-
-
-def test_a_report_that_loses_its_place_is_put_elsewhere(run, paper, tmp_path, monkeypatch):
-    import importlib
-
-    fake = importlib.import_module("quenched.papers.fake2000")
-    place = tmp_path / "r"
-
-    def lose(*, quick):
-        place.rmdir()
-        place.write_text("")
-        return fake.figure_30(quick=quick)
-
-    monkeypatch.setattr(fake, "FIGURES", {"figure_30": lose})
-    code, _, err = run("reproduce", "fake2000", "--out", place)
-    assert code == 2
-    refuge = Path(re.search(r"put in (\S+)\.$", err.strip()).group(1))
-    assert (refuge / "report.html").is_file()
 
 
 @pytest.mark.parametrize(("folder", "words"), [("pieces", "kept in .*pieces"), (None, "nothing was kept")])

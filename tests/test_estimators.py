@@ -18,7 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from quenched.core.types import Outcome
-from quenched.estimators import LVQClassifier, VQClusterer, temperature
+from quenched.estimators import LVQClassifier, VQClusterer
+from quenched.estimators.prototypes import temperature
 from quenched.prototypes.model import LVQ1, LVQ21, VQ, Decay, Interpolated, LVQPlus, Rule
 
 SAME = 1e-9  # weighted and repeated sums, carried through some thousand steps and a one-dimensional search

@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
+import quenched
 from quenched.core.types import Outcome
 from quenched.estimators import FieldDensity
 
@@ -193,3 +194,26 @@ def test_not_fitted():
             getattr(FieldDensity(), ask)(X)
     with pytest.raises(NotFittedError):
         FieldDensity().sample()
+
+
+def test_a_density_describes_itself_and_is_drawn():
+    frame = pd.DataFrame({"price": np.random.default_rng(0).gamma(3.0, size=80)})
+    weights = np.where(np.arange(80) < 40, 2.0, 0.0)
+    model = FieldDensity().fit(frame, sample_weight=weights)
+    found = model.describe(level=0.5)
+    assert (found.attrs["column"], found.attrs["rows"], found.attrs["level"]) == ("price", 40, 0.5)
+    np.testing.assert_array_equal(found.density, model.density_)
+    np.testing.assert_array_equal([found.density_low, found.density_high], model.credible_band(level=0.5))
+    heights, edges = np.histogram(frame["price"][:40], found.sizes["bar"], density=True)
+    np.testing.assert_allclose(found.histogram, heights)
+    np.testing.assert_allclose(found.edge, edges)
+    ax = quenched.plot(found).axes[0]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("price", "probability density")
+
+
+def test_what_cannot_be_described_is_said():
+    with pytest.raises(NotFittedError):
+        FieldDensity().describe()
+    plane = FieldDensity(points=20).fit(np.random.default_rng(0).normal(size=(30, 2)))
+    with pytest.raises(quenched.InputError, match="must be of one column"):
+        plane.describe()

@@ -5,12 +5,14 @@ import pickle
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
+import quenched
 from quenched import fields
 from quenched.core.types import Outcome
 from quenched.estimators import FieldConditional, FieldRegressor
@@ -480,3 +482,22 @@ def test_clone_pickle_and_search(model):
     np.testing.assert_array_equal(again.predict_interval(X), model.predict_interval(X))
     search = GridSearchCV(FieldRegressor(order=2), {"strength": [1e-4, 1e6]}, cv=3).fit(*waves(90))
     assert search.best_params_["strength"] == 1e-4
+
+
+def test_a_conditional_density_describes_itself_and_is_drawn():
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({"area": draw.uniform(1, 3, size=60)})
+    price = pd.Series(frame["area"] + 0.1 * draw.normal(size=60), name="price")
+    model = FieldConditional().fit(frame, price)
+    found = model.describe(level=0.5)
+    assert (found.attrs["given"], found.attrs["column"], found.attrs["rows"]) == ("area", "price", 60)
+    at = pd.DataFrame({"area": found.given.values})
+    np.testing.assert_array_equal(np.transpose([found.low, found.high]), model.predict_interval(at, 0.5))
+    np.testing.assert_array_equal(found["mean"], model.predict(at))
+    np.testing.assert_array_equal(found["median"], model.predict_quantile(at))
+    np.testing.assert_array_equal([found.row_given, found.row_value], [frame["area"], price])
+    assert (found.given.values[[0, -1]] == [frame["area"].min(), frame["area"].max()]).all()
+    ax = quenched.plot(found).axes[0]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("area", "price")
+    with pytest.raises(NotFittedError):
+        FieldConditional().describe()

@@ -15,7 +15,7 @@ import xarray as xr
 
 import quenched
 from quenched import report
-from quenched.core.figures import Claim, Figure, Kind, Panel, Series, Verdict
+from quenched.core.figures import Claim, Figure, Kind, Panel, Section, Series, Verdict
 from quenched.core.results import OutputError
 
 X = np.array([1.0, 2.0, 3.0])
@@ -39,6 +39,13 @@ def figure(name="figure_2", shift=0.0, compared=True, caption="A caption."):
 
 def claim(verdict=Verdict.reproduced, statement="the error falls"):
     return Claim("section 3", statement, "0.2", "0.21", verdict, "counted")
+
+
+def write(figures, claims, out, **more):
+    """A report of one paper."""
+    return report.write(
+        [Section("paper", "The title", "The reference", tuple(figures), tuple(claims), **more)], out, title="The title"
+    )
 
 
 class Page(html.parser.HTMLParser):
@@ -72,7 +79,7 @@ class Page(html.parser.HTMLParser):
 
 
 def test_the_page_is_whole_and_loads_nothing(tmp_path):
-    path = report.write([figure()], [claim()], tmp_path, title="The title", reference="The reference")
+    path = write([figure()], [claim()], tmp_path)
     page = Page(path)
     assert path == tmp_path / "report.html"
     assert page.open == []
@@ -84,7 +91,7 @@ def test_the_page_is_whole_and_loads_nothing(tmp_path):
 
 
 def test_the_embedded_picture_is_the_file_beside_it(tmp_path):
-    page = Page(report.write([figure()], [], tmp_path, title="t"))
+    page = Page(write([figure()], [], tmp_path))
     beside = (tmp_path / "paper-figure_2.png").read_bytes()
     assert beside.startswith(b"\x89PNG")
     assert base64.b64decode(page.images[0].partition(",")[2]) == beside
@@ -92,7 +99,7 @@ def test_the_embedded_picture_is_the_file_beside_it(tmp_path):
 
 def test_links_lead_to_files_and_data_load_as_they_were(tmp_path):
     one = figure()
-    page = Page(report.write([one], [], tmp_path, title="t"))
+    page = Page(write([one], [], tmp_path))
     assert len(page.links) == 3
     assert all((tmp_path / link).is_file() for link in page.links)
     loaded = quenched.load(tmp_path / "paper-figure_2-LVQplus-theory.nc")
@@ -102,8 +109,8 @@ def test_links_lead_to_files_and_data_load_as_they_were(tmp_path):
 def test_every_comparison_is_a_row_and_in_the_json(tmp_path):
     figures = [figure("figure_1", compared=False), figure("figure_2"), figure("figure_3_left", shift=1.0)]
     assert [one.passed for f in figures for one in f.agreement.values()] == [True, False]
-    page = Page(report.write(figures, [], tmp_path, title="t"))
-    first, second, third = page.rows[1:]
+    page = Page(write(figures, [], tmp_path))
+    second, third, first = page.rows[1:]
     assert "Figure 1" in first
     assert "nothing to compare" in first
     assert "LVQ1, p₊ = 0.8" in second
@@ -111,7 +118,7 @@ def test_every_comparison_is_a_row_and_in_the_json(tmp_path):
     assert "Figure 3 left" in third
     assert third.split()[-1] == "disagree"
     assert "1 of 2 disagree" in page.source
-    stored = json.loads((tmp_path / "agreement.json").read_text())
+    stored = json.loads((tmp_path / "agreement.json").read_text())["comparisons"]
     assert [(row["figure"], row["passed"]) for row in stored] == [
         ("paper/figure_2", True),
         ("paper/figure_3_left", False),
@@ -122,7 +129,7 @@ def test_every_comparison_is_a_row_and_in_the_json(tmp_path):
 
 
 def test_agreement_is_not_claimed_where_nothing_was_compared(tmp_path):
-    page = Page(report.write([figure(compared=False)], [], tmp_path, title="t"))
+    page = Page(write([figure(compared=False)], [], tmp_path))
     assert "nothing compared" in page.source
     assert "all 0 agree" not in page.source
 
@@ -130,14 +137,14 @@ def test_agreement_is_not_claimed_where_nothing_was_compared(tmp_path):
 def test_an_infinite_deviation_is_shown_and_stored(tmp_path):
     one = figure()
     off = {name: dataclasses.replace(a, largest=np.inf, p=0.0) for name, a in one.agreement.items()}
-    page = Page(report.write([dataclasses.replace(one, agreement=off)], [], tmp_path, title="t"))
+    page = Page(write([dataclasses.replace(one, agreement=off)], [], tmp_path))
     assert "∞ s.e." in page.rows[1]
-    assert json.loads((tmp_path / "agreement.json").read_text())[0]["largest"] == "infinite"
+    assert json.loads((tmp_path / "agreement.json").read_text())["comparisons"][0]["largest"] == "infinite"
 
 
 def test_every_claim_is_shown_with_its_verdict(tmp_path):
     claims = [claim(v, f"statement {v.name}") for v in Verdict]
-    page = Page(report.write([], claims, tmp_path, title="t"))
+    page = Page(write([], claims, tmp_path))
     rows = [row for row in page.rows if "statement" in row]
     assert len(rows) == len(Verdict)
     for verdict, row in zip(Verdict, rows, strict=True):
@@ -147,7 +154,7 @@ def test_every_claim_is_shown_with_its_verdict(tmp_path):
 
 
 def test_text_is_text_whatever_it_contains(tmp_path):
-    page = Page(report.write([figure(caption="p < 0.5 & <script>x</script>")], [], tmp_path, title="a < b"))
+    page = Page(write([figure(caption="p < 0.5 & <script>x</script>")], [], tmp_path))
     assert "<script" not in page.source
     assert "p &lt; 0.5 &amp; &lt;script&gt;" in page.source
 
@@ -155,6 +162,46 @@ def test_text_is_text_whatever_it_contains(tmp_path):
 def test_a_report_that_cannot_be_written_is_put_elsewhere(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="could not be written") as caught:
-        report.write([figure()], [claim()], tmp_path / "file", title="t")
+        write([figure()], [claim()], tmp_path / "file")
     refuge = Path(re.search(r"put in (\S+)\.$", str(caught.value)).group(1))
     assert {"report.html", "agreement.json", "paper-figure_2.png"} <= {p.name for p in refuge.iterdir()}
+
+
+def test_a_disagreement_stands_beside_the_claims_that_rest_on_it(tmp_path):
+    off = figure(shift=1.0)
+    known = dataclasses.replace(claim(Verdict.refuted), rests_on="paper/figure_2: LVQ1, p₊ = 0.8", ours="off by one")
+    bare = json.loads((write([off], [claim()], tmp_path / "bare").parent / "agreement.json").read_text())
+    assert (bare["summary"]["disagreeing"], bare["summary"]["unexplained"]) == (1, 1)
+    page = Page(write([off], [known, claim()], tmp_path / "known"))
+    stored = json.loads((tmp_path / "known" / "agreement.json").read_text())
+    assert stored["summary"]["unexplained"] == 0
+    assert [one["ours"] for one in stored["comparisons"][0]["claims"]] == ["off by one"]
+    assert "off by one" in page.rows[1]
+    assert "no claim explains this" in (tmp_path / "bare" / "report.html").read_text()
+
+
+def test_what_is_missing_is_named_with_the_reason(tmp_path):
+    given = {"not_built": {"figure_5": "Too hard."}, "failed": {"claims": "It died."}}
+    page = Page(write([figure()], [], tmp_path, **given))
+    assert any("Figure 5" in row and "Too hard." in row for row in page.rows)
+    assert any("Claims" in row and "It died." in row for row in page.rows)
+    stored = json.loads((tmp_path / "agreement.json").read_text())
+    assert stored["not_built"] == {"paper/figure_5": "Too hard."}
+    assert stored["not_computed"] == {"paper/claims": "It died."}
+    assert (stored["summary"]["not_built"], stored["summary"]["not_computed"]) == (1, 1)
+
+
+def test_the_front_page_counts_every_paper(tmp_path):
+    one = Section("one2000", "First paper", "", (figure("figure_1"), figure("figure_2", shift=1.0)), (claim(),))
+    two = Section("two2001", "Second paper", "", (figure("figure_3", compared=False),), (claim(Verdict.corrected),) * 2)
+    page = Page(report.write([one, two], tmp_path, title="Both", quick=True))
+    first, second = [row for row in page.rows if "paper" in row][:2]
+    assert "1 of 2 agree" in first
+    assert "1 reproduced" in first
+    assert "nothing to compare" in second
+    assert "2 corrected" in second
+    assert {"#one2000", "#two2001"} <= set(page.links)
+    stored = json.loads((tmp_path / "agreement.json").read_text())
+    assert stored["mode"] == "quick"
+    assert stored["summary"]["claims"] == {"reproduced": 1, "corrected": 2}
+    assert stored["summary"]["figures"] == 3

@@ -7,7 +7,6 @@ from other packages that carry them. Folders for output are tried before anythin
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import tempfile
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from quenched.core import checks
+from quenched.core.checks import available_memory
 from quenched.core.results import OutputError
 from quenched.core.types import InputError
 
@@ -250,19 +250,11 @@ def _unpacked_size(source: Path, most: int) -> int:
         raise InputError(f"{source} must be a whole compressed file, but it cannot be unpacked ({error}).") from None
 
 
-def available_memory() -> float:
-    """Bytes that a process may still take."""
-    room = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
-    with contextlib.suppress(OSError, ValueError, IndexError):  # Linux: what is free, and what caches would give back
-        text = Path("/proc/meminfo").read_text()
-        room = 1024.0 * int(text.split("MemAvailable:")[1].split()[0])
-    with contextlib.suppress(OSError, ValueError):  # the limit of a container, unless it is "max"
-        room = min(room, float(int(Path("/sys/fs/cgroup/memory.max").read_text())))
-    return room
-
-
 def _read(source: Path, **options: Any) -> Any:
     """The file as pandas reads it."""
+    import zipfile
+    import zlib
+
     import pandas as pd
 
     try:
@@ -274,7 +266,7 @@ def _read(source: Path, **options: Any) -> Any:
     except (pd.errors.ParserError, ValueError) as error:
         reason = " ".join(str(error).replace("Error tokenizing data. C error:", "").split())
         raise InputError(f"{source} must be a table with equally many values in each row, but: {reason}.") from None
-    except (OSError, EOFError, ImportError) as error:
+    except (OSError, EOFError, ImportError, zlib.error, zipfile.BadZipFile) as error:
         raise InputError(f"{source} must be readable, but it is not ({_reason(error)}).") from None
 
 

@@ -1,7 +1,7 @@
 """One self-contained HTML page from figures, claims and agreement, and the same as files beside it.
 
 The page opens from disk and prints; it loads nothing from anywhere. It shows every comparison and every claim that
-it is given, whatever the verdict.
+it is given, whatever the verdict, and names what is missing.
 """
 
 from __future__ import annotations
@@ -19,44 +19,31 @@ from pathlib import Path
 from typing import Any
 
 from quenched import io, plots
-from quenched.core.figures import Claim, Figure, Verdict
+from quenched.core import files
+from quenched.core.figures import Figure, Section, Verdict, comparison
 from quenched.core.proof import Agreement
 from quenched.core.results import save, version
 
 PAGE = "report.html"
 """Name of the page in its folder."""
-
-ABOUT = (
-    "Figures and checkable statements of the paper, computed again: the theory as equations in the limit of large "
-    "systems, without any training, and the simulation as training runs on random data, with error bars. The two "
-    "share the declaration of the problem but no equation and no algorithm, so their agreement is evidence."
-)
+FORMAT = 2
+"""Number of the format of `agreement.json`."""
 
 MACHINERY = ("jax", "numpy", "scipy")
 REMS_PER_INCH = 5.8
 """Width of a picture on the page."""
 
 
-def write(
-    figures: Iterable[Figure],
-    claims: Iterable[Claim],
-    out: str | os.PathLike[str],
-    *,
-    title: str,
-    reference: str = "",
-    about: str = ABOUT,
-) -> Path:
-    """Write the report of a paper into a folder.
+def write(sections: Iterable[Section], out: str | os.PathLike[str], *, title: str, quick: bool = False) -> Path:
+    """Write a report into a folder.
 
     Besides `report.html` the folder gets `agreement.json`, each figure as PNG and its data as netCDF.
 
     Args:
-        figures: the figures, in the order in which they are shown.
-        claims: the claims; none leaves their table out.
+        sections: papers computed again, in the order in which they are shown.
         out: the folder.
         title: the headline.
-        reference: the paper.
-        about: what this is, in a few sentences.
+        quick: whether fewer runs were made than the papers made.
 
     Returns:
         The path of the page.
@@ -64,46 +51,70 @@ def write(
     Raises:
         OutputError: if the folder cannot be written; the report then lies in a temporary folder the sentence names.
     """
-    figures, claims = list(figures), list(claims)
-    return io.write_into(out, lambda folder: _write(folder, figures, claims, title, reference, about))
+    sections = list(sections)
+    return io.write_into(out, lambda folder: _write(folder, sections, title, quick))
 
 
-def _write(folder: Path, figures: list[Figure], claims: list[Claim], title: str, reference: str, about: str) -> Path:
+def _write(folder: Path, sections: list[Section], title: str, quick: bool) -> Path:
     """Write all files, the page last, so that a page never lacks what it links to."""
     import jinja2
 
-    shown = [_save_figure(folder, figure) for figure in figures]
-    text = json.dumps(agreements(figures), indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / "agreement.json").write_text(text + "\n", encoding="utf-8")
+    proof = agreements(sections, quick=quick)
+    files.write(
+        folder / "agreement.json", json.dumps(proof, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    )  # fmt: skip
+    shown = [_section(folder, section) for section in sections]
     loader = jinja2.PackageLoader("quenched", "templates")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    compared = [one for figure in figures for one in figure.agreement.values()]
-    verdicts = collections.Counter(claim.verdict for claim in claims)
+    pictures = [figure for section in shown for figure in section["figures"]]
     page = environment.get_template("report.html").render(
         title=title,
-        reference=reference,
-        about=about,
-        figures=shown,
-        rows=[row for figure in figures for row in _rows(figure)],
-        comparisons=len(compared),
-        disagreeing=sum(not one.passed for one in compared),
-        claims=claims,
-        refuted=verdicts[Verdict.refuted],
-        counts=", ".join(f"{verdicts[v]} {v.value}" for v in Verdict if verdicts[v]),
+        quick=quick,
+        sections=shown,
+        summary=proof["summary"],
         version=version(),
         machinery=", ".join(f"{name} {importlib.metadata.version(name)}" for name in MACHINERY),
-        example=next((name for figure in shown for name in figure["data"].values()), "figure.nc"),
+        example=next((name for figure in pictures for name in figure["data"].values()), "figure.nc"),
     )
     target = folder / PAGE
-    target.write_text(page, encoding="utf-8")
+    files.write(target, page)
     return target
 
 
-def agreements(figures: Sequence[Figure]) -> list[dict[str, Any]]:
+def agreements(sections: Sequence[Section], *, quick: bool = False) -> dict[str, Any]:
     """Every comparison of theory and simulation as plain data, as `agreement.json` has it.
 
     An infinite deviation (a point without any spread that is off) is the text "infinite", since JSON has no infinity.
+    With each comparison stand the claims that rest on it: they explain what it means, above all if it fails.
     """
+    compared = [one for section in sections for one in _compared(section)]
+    verdicts = collections.Counter(claim.verdict.value for section in sections for claim in section.claims)
+    failing = [one for one in compared if not one["passed"]]
+    return {
+        "format": FORMAT,
+        "version": version(),
+        "mode": "quick" if quick else "full",
+        "summary": {
+            "comparisons": len(compared),
+            "disagreeing": len(failing),
+            "unexplained": sum(not one["claims"] for one in failing),
+            "figures": sum(len(section.figures) for section in sections),
+            "not_built": sum(len(section.not_built) for section in sections),
+            "not_computed": sum(len(section.failed) for section in sections),
+            "claims": {v.value: verdicts[v.value] for v in Verdict if verdicts[v.value]},
+        },
+        "comparisons": compared,
+        "not_built": {f"{s.key}/{name}": why for s in sections for name, why in s.not_built.items()},
+        "not_computed": {f"{s.key}/{name}": why for s in sections for name, why in s.failed.items()},
+    }
+
+
+def _compared(section: Section) -> list[dict[str, Any]]:
+    """The comparisons of a section, and the claims that rest on each."""
+    resting: dict[str, list[dict[str, str]]] = collections.defaultdict(list)
+    for claim in section.claims:
+        words = {name: getattr(claim, name) for name in ("where", "statement", "ours", "evidence")}
+        resting[claim.rests_on].append({**words, "verdict": claim.verdict.value})
     return [
         {
             "figure": figure.key,
@@ -116,8 +127,9 @@ def agreements(figures: Sequence[Figure]) -> list[dict[str, Any]]:
             "allowance": one.allowance,
             "relative_allowance": one.relative_allowance,
             "passed": one.passed,
+            "claims": resting[comparison(figure, name)],
         }
-        for figure in figures
+        for figure in section.figures
         for name, one in figure.agreement.items()
     ]
 
@@ -134,14 +146,33 @@ def allowance_words(one: Agreement) -> str:
     return " + ".join(filter(None, [absolute, relative])) or "none"
 
 
-def _rows(figure: Figure) -> list[dict[str, Any]]:
-    """The rows of a figure in the first table; one that says so if there was nothing to compare."""
-    name = figure_name(figure.key)
-    rows = [
+def _section(folder: Path, section: Section) -> dict[str, Any]:
+    """What the page needs of a section; its pictures and data are saved."""
+    compared = [one for figure in section.figures for one in figure.agreement.values()]
+    verdicts = collections.Counter(claim.verdict for claim in section.claims)
+    return {
+        "key": section.key,
+        "title": section.title,
+        "reference": section.reference,
+        "figures": [_save_figure(folder, figure) for figure in section.figures],
+        "rows": [row for figure in section.figures for row in _rows(section, figure)],
+        "alone": ", ".join(figure_name(figure.key) for figure in section.figures if not figure.agreement),
+        "comparisons": len(compared),
+        "disagreeing": sum(not one.passed for one in compared),
+        "least": f"{min(one.p for one in compared):.2g}" if compared else "",
+        "claims": section.claims,
+        "counts": ", ".join(f"{verdicts[v]} {v.value}" for v in Verdict if verdicts[v]),
+        "not_built": {figure_name(name): why for name, why in section.not_built.items()},
+        "failed": {figure_name(name): why for name, why in section.failed.items()},
+    }
+
+
+def _rows(section: Section, figure: Figure) -> list[dict[str, Any]]:
+    """The rows of a figure in the table of comparisons."""
+    return [
         {
-            "compared": True,
-            "figure": name,
-            "comparison": comparison,
+            "figure": figure_name(figure.key),
+            "comparison": words,
             "p": f"{one.p:.2g}",
             "largest": f"{one.largest:.2f}" if math.isfinite(one.largest) else "∞",
             "where": one.where,
@@ -149,10 +180,10 @@ def _rows(figure: Figure) -> list[dict[str, Any]]:
             "runs": one.runs,
             "allowance": allowance_words(one),
             "passed": one.passed,
+            "claims": [claim for claim in section.claims if claim.rests_on == comparison(figure, words)],
         }
-        for comparison, one in figure.agreement.items()
+        for words, one in figure.agreement.items()
     ]
-    return rows or [{"compared": False, "figure": name}]
 
 
 def _save_figure(folder: Path, figure: Figure) -> dict[str, Any]:
@@ -161,7 +192,7 @@ def _save_figure(folder: Path, figure: Figure) -> dict[str, Any]:
     picture = plots.draw(figure, title=False)
     stream = streams.BytesIO()
     picture.savefig(stream, format="png")
-    (folder / f"{file}.png").write_bytes(stream.getvalue())
+    files.write(folder / f"{file}.png", stream.getvalue())
     data = {name: f"{file}-{_file_name(name)}.nc" for name in figure.data}
     for name, result in figure.data.items():
         save(result, folder / data[name])

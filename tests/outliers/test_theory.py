@@ -4,7 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import root
+from scipy.integrate import quad
+from scipy.optimize import brentq, root
+from scipy.special import expit
+from scipy.stats import norm
 
 from quenched.core import replica
 from quenched.core.types import InputError, Outcome
@@ -51,6 +54,31 @@ def hard_states():
     with jax.enable_x64(True):
         found = MANY(ETAS)
         return [jax.tree.map(lambda v, k=k: float(v[k]), found) for k in range(len(ETAS))]
+
+
+# ---- averages of soft selection
+
+AVERAGED = jax.jit(soft.averages)
+AVERAGES = 1e-10
+"""Against adaptive quadrature; the largest weight is 1."""
+
+
+@pytest.mark.parametrize("b", [0.3, 2.0, 4.1, 9.0, 40.0])
+@pytest.mark.parametrize(("m", "s"), [(-3.0, 0.2), (-3.0, 2.0), (-8.0, 4.0), (2.0, 6.0)])
+def test_averages_are_those_of_adaptive_quadrature(double, m, s, b):
+    """An example ends at w = a + b sigma(w): the positive solution where a > -b/2, else the negative one."""
+
+    def weight(x):
+        a = m + s * x
+        ends = (0.0, a + b + 1) if a > -b / 2 else (a - 1, 0.0)
+        return float(expit(brentq(lambda w: w - a - b * expit(w), *ends, xtol=1e-14)))
+
+    jump = float(np.clip((-b / 2 - m) / s, -9, 9))
+    found = AVERAGED(*(jnp.asarray(v) for v in (m, s, b)))
+    for power, ours in ((1, found.p), (2, found.p2)):
+        parts = [quad(lambda x, n=power: weight(x) ** n * norm.pdf(x), *ends, epsabs=1e-12, limit=200)[0]
+                 for ends in ((-9.0, jump), (jump, 9.0))]  # fmt: skip
+        assert float(ours) == pytest.approx(sum(parts), abs=AVERAGES)
 
 
 # ---- check values
@@ -171,8 +199,6 @@ def test_hard_equations_are_the_closed_ones(double, hard_states):
     slopes = jax.jit(jax.grad(hard.free_energy, argnums=(0, 1, 2, 3, 4)))(found.R, found.Q, found.z, Qh, ch, setting)
     np.testing.assert_allclose(slopes, 0, atol=SADDLE)
     np.testing.assert_allclose(Qh, 20 * found.selected, rtol=1e-12)
-
-    from scipy.stats import norm
 
     s, w1 = 10 * np.sqrt(found.Q / 10), 1 / (1 + np.exp(3.0))
     m = -5 * found.Q - 3.0 - 10 / (2 * (1 + 10 * Qh)) + 10 * found.z / 2 + np.array([0, 10 * found.R])

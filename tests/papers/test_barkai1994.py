@@ -7,12 +7,12 @@ import pytest
 
 from quenched.core.figures import Kind, Verdict
 from quenched.papers import barkai1994
+from tests.papers import claimed
 
 SMALL = {"size": 60, "runs": 10}
 
 
-@pytest.fixture(scope="module")
-def figures():
+def make():
     """All figures: the theory as it is, experiments much smaller than the paper's."""
     patch = pytest.MonkeyPatch()
     for name, given in (("measure", SMALL), ("spectrum", {"size": 60, "starts": 8}), ("follow", {"size": 150})):
@@ -26,7 +26,7 @@ def figures():
     return made
 
 
-def test_figure_1_has_all_lines_where_they_belong(figures):
+def figure_1_has_all_lines_where_they_belong(figures):
     lines = {one.label: one for one in figures["figure_1"].panels[0].series}
     assert len(lines) == 4
     ordered, dashed = lines["unsplit | ordered, σ₁"], lines["ordered | random"]
@@ -38,7 +38,7 @@ def test_figure_1_has_all_lines_where_they_belong(figures):
     assert dashed.y[there][-1] == pytest.approx(2 * np.pi, abs=1e-3)
 
 
-def test_figures_2_and_3_dash_what_is_not_exact(figures):
+def figures_2_and_3_dash_what_is_not_exact(figures):
     for name, edge in (("figure_2", 1.4487), ("figure_3", 1.5515)):
         theory = figures[name].panels[0].series[0]
         assert theory.kind is Kind.theory
@@ -47,16 +47,17 @@ def test_figures_2_and_3_dash_what_is_not_exact(figures):
         assert figures[name].agreement
 
 
-def test_figure_4_follows_minima_until_they_have_met(figures):
+def figure_4_follows_minima_until_they_have_met(figures):
     path = figures["figure_4"].data["minima"]
     last = path.isel(width=-1)
     np.testing.assert_allclose(last.free_energy, last.annealed_free_energy, atol=1e-6)
     assert float(path.free_energy.isel(width=0).std()) > 1e-3
 
 
-def test_every_statement_has_a_verdict_and_its_evidence(figures):
+def every_statement_has_a_verdict_and_its_evidence(figures):
     claims = figures["claims"]
     assert len(claims) == 26
+    claimed.check([figures[name] for name in barkai1994.FIGURES], claims)
     for claim in claims:
         assert claim.ours
         assert claim.evidence
@@ -65,7 +66,7 @@ def test_every_statement_has_a_verdict_and_its_evidence(figures):
     assert cited >= {"B1", "B2", "B3", "B5", "B6", "B7", "B8", "B11"}
 
 
-def test_what_theory_alone_decides(figures):
+def what_theory_alone_decides(figures):
     """These verdicts do not depend on the size of the experiments."""
     verdicts = {claim.statement: claim.verdict for claim in figures["claims"]}
     assert verdicts["α_c = 4 u₀⁻⁴"] is Verdict.reproduced
@@ -75,3 +76,16 @@ def test_what_theory_alone_decides(figures):
     ours = {claim.statement: claim.ours for claim in figures["claims"]}
     assert ours["α_c = 4 u₀⁻⁴"] == "4.0000000000"
     assert ours["random phase below σ = 0.90"].startswith("0.8936")
+
+
+def test_figures_and_claims():
+    """In one test, so that they are made once."""
+    figures = make()
+    for check in (
+        figure_1_has_all_lines_where_they_belong,
+        figures_2_and_3_dash_what_is_not_exact,
+        figure_4_follows_minima_until_they_have_met,
+        every_statement_has_a_verdict_and_its_evidence,
+        what_theory_alone_decides,
+    ):
+        check(figures)

@@ -5,6 +5,7 @@ import pytest
 
 from quenched.core.figures import Figure, Kind, Verdict
 from quenched.papers import biehl2006
+from tests.papers import claimed
 
 
 def check_figure(figure):
@@ -30,8 +31,10 @@ def test_the_figures_and_the_claims():
 
 
 def check_claims(figures):
-    claims = {c.statement: c for c in biehl2006.claims(quick=True, figures=figures)}
-    assert len(claims) == 16
+    stated = biehl2006.claims(quick=True, figures=figures)
+    claimed.check(figures, stated)
+    claims = {c.statement: c for c in stated}
+    assert len(claims) == 19
     assert not [c for c in claims.values() if c.verdict is Verdict.refuted]
     close = claims["LVQ1 is very close to optimal for all priors"]
     assert close.ours.startswith("excess at most 0.009")

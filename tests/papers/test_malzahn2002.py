@@ -6,28 +6,33 @@ from quenched import plots
 from quenched.core.figures import Kind, Verdict
 from quenched.core.types import InputError
 from quenched.papers import malzahn2002
+from tests.papers import claimed
 
 
-@pytest.fixture(scope="module")
-def figure():
-    return malzahn2002.figure_1(quick=True)
-
-
-def test_figure_1_agrees_and_can_be_drawn(figure):
-    assert set(figure.agreement) == {f"{part}, cavity closure" for part in malzahn2002.BOSTON_PARTS}
+def figure_1_agrees_and_can_be_drawn(figure):
+    assert set(figure.agreement) == {f"{part}, cavity closure, trusted sizes" for part in malzahn2002.BOSTON_PARTS}
     assert all(one.passed for one in figure.agreement.values()), figure.agreement
     assert len(figure.panels) == 4
     assert all({s.kind for s in panel.series} == {Kind.theory, Kind.simulation} for panel in figure.panels)
     plots.draw(figure)
 
 
-def test_claims_of_boston(figure):
-    claims = {claim.statement: claim for claim in malzahn2002._boston_claims(figure)}
-    assert [claim.verdict for claim in claims.values()].count(Verdict.reproduced) == 1
+def claims_of_boston(figure):
+    stated = malzahn2002._boston_claims(figure)
+    claimed.check([figure], stated)
+    claims = {claim.statement: claim for claim in stated}
+    assert [claim.verdict for claim in claims.values()].count(Verdict.reproduced) == 4
     paper = malzahn2002._off(figure, "all 506 rows", "the paper's closure", "posterior_variance", 506)
     assert paper == pytest.approx(-0.39, abs=0.03)
     error = [float(figure.data[f"{part}, simulation"].error.sel(examples=506)) for part in malzahn2002.BOSTON_PARTS]
     assert error[1] < 0.5 * error[0] < error[2]
+
+
+def test_boston():
+    """In one test, so that the figure is made once."""
+    figure = malzahn2002.figure_1(quick=True)
+    figure_1_agrees_and_can_be_drawn(figure)
+    claims_of_boston(figure)
 
 
 def test_iterations_and_arithmetic():

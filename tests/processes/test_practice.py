@@ -16,6 +16,7 @@ from quenched.processes import (
     theory,
     tune,
 )
+from quenched.processes.model import declared
 from quenched.processes.practice import automatic
 from quenched.processes.theory import trust
 from tests.processes import cases
@@ -123,16 +124,34 @@ def test_tuning_for_the_predicted_error_lowers_the_measured_one():
     assert after < 0.9 * before
     assert after < 1.02 * other
     with jax.enable_x64(True):
-        predicted = [float(theory.state(law, rule, 80.0).oob_error) for rule in (aimed, likely, start)]
+        state = jax.jit(theory.state)
+        predicted = [float(state(law, rule, 80.0).oob_error) for rule in (aimed, likely, start)]
     assert predicted == sorted(predicted)
+
+
+def compiled(function):
+    """What is compiled while a function runs."""
+    with jax.log_compiles(True), pytest.MonkeyPatch.context() as patch:
+        seen = []
+        patch.setattr("jax._src.interpreters.pxla.logger.log", lambda level, text, *args: seen.append(text))
+        function()
+    return seen
 
 
 def test_tuning_again_compiles_nothing():
     law, _ = cases.diabetes(rows=80)
     start = GaussianProcess(1.0 * kernels.ExpSquared(3.0), 0.3)
     tune(law, start, PredictedError(), steps=1)
-    with jax.log_compiles(True), pytest.MonkeyPatch.context() as patch:
-        seen = []
-        patch.setattr("jax._src.interpreters.pxla.logger.log", lambda level, text, *args: seen.append(text))
-        tune(law, start, PredictedError(), steps=1)
-    assert not seen
+    assert not compiled(lambda: tune(law, start, PredictedError(), steps=1))
+
+
+def test_other_numbers_compile_nothing():
+    """Neither another noise nor other units of the targets; 23 rows no other test has."""
+    x = np.arange(23.0)
+
+    def look(shift):
+        law = Empirical(x, np.cos(x), 0.1 + shift, 1.3 + shift)
+        declared(law, GaussianProcess(kernels.ExpSquared(0.8), 0.2 + shift))
+
+    assert compiled(lambda: look(0.0))
+    assert not compiled(lambda: look(0.1))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import importlib.metadata
-import inspect
-import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,10 +34,6 @@ OutOption = Annotated[Path | None, typer.Option("--out", help="Save the result a
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="Draw the result: FILE.png, .pdf or .svg.")]
 HelpOption = Annotated[bool, typer.Option("--help", help="Show this; with SCIENCE also its laws, rules and controls.")]
 FolderOption = Annotated[Path | None, typer.Option("--folder", help="Keep finished pieces here; a later call goes on.")]
-PaperArgument = Annotated[str, typer.Argument(help="Which paper, such as biehl2006.")]
-FigureOption = Annotated[
-    list[str] | None, typer.Option("--figure", help="Only this figure, such as 3; may be repeated.")
-]
 
 
 class Stop(Exception):
@@ -181,79 +174,6 @@ def forecast(
     result = result.assign_attrs(data=called, target=str(table.target))
     show = functools.partial(forecasting.show, table=table, shown=shown, wanted=wanted, answer=processes.examples_for)
     return _deliver([result], result, out, plot, show=show)
-
-
-@app.command()
-def reproduce(
-    paper: PaperArgument,
-    figure: FigureOption = None,
-    full: Annotated[bool, typer.Option("--full/--quick", help="The paper's own sizes, or fewer runs.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder of the report; by default the paper's name.")] = None,
-) -> None:
-    """Compute a paper again: its figures, and every statement with ours beside it, as an HTML report."""
-    _reproduce(paper, figure, full, out or Path(paper), claims=not figure)
-
-
-@app.command()
-def demo(out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("quenched-demo")) -> None:
-    """Theory against simulation in a minute: LVQ learning curves of Biehl, Ghosh and Hammer (2006)."""
-    _reproduce("biehl2006", ["2", "3"], False, out, claims=True)
-
-
-def _reproduce(paper: str, chosen: list[str] | None, full: bool, out: Path, *, claims: bool) -> None:
-    """Compute figures and claims, write the report, and say where it is in the last line."""
-    module = _paper(paper)
-    names = _figures(module.FIGURES, chosen)
-    from quenched import io, report
-    from quenched.cli import screen
-
-    io.writable_folder(out)
-    pieces = out / "pieces" if full else None
-    figures, stated = [], ()
-    total = len(names) + claims
-    with _interrupts(pieces):
-        for i, name in enumerate(names):
-            _step(f"[{i + 1}/{total}] {name}")
-            figures.append(_call(module.FIGURES[name], quick=not full, folder=pieces))
-        if claims:
-            _step(f"[{total}/{total}] claims")
-            stated = _call(module.claims, quick=not full, figures=figures)
-        page = report.write(figures, stated, out, title=module.TITLE, reference=module.REFERENCE)
-    screen.agreement_table(figures, _console())
-    typer.echo(str(page.resolve()))
-
-
-def _paper(name: str) -> Any:
-    """The module of a paper."""
-    from quenched import papers
-    from quenched.core.types import InputError
-
-    there = [module.name for module in pkgutil.iter_modules(papers.__path__)]
-    if name not in there:
-        raise InputError(f"Argument PAPER must be one of: {', '.join(there)}; but {name!r} was given.")
-    return importlib.import_module(f"quenched.papers.{name}")
-
-
-def _figures(there: dict[str, Any], chosen: list[str] | None) -> list[str]:
-    """The names of figures: `3` stands for all parts of figure 3."""
-    from quenched.core.types import InputError
-
-    if not chosen:
-        return list(there)
-    found: list[str] = []
-    for word in chosen:
-        name = word if word.startswith("figure_") else f"figure_{word.replace(' ', '_')}"
-        parts = [key for key in there if key == name or key.startswith(f"{name}_")]
-        if not parts:
-            raise InputError(f"Option --figure must be one of: {', '.join(there)}; but {word!r} was given.")
-        found += [part for part in parts if part not in found]
-    return found
-
-
-def _call(function: Callable[..., Any], **offered: Any) -> Any:
-    """Call with those of the offered keywords that the function has."""
-    have = inspect.signature(function).parameters
-    return function(**{name: value for name, value in offered.items() if name in have})
 
 
 def _help(context: typer.Context, science: str | None, verb: str) -> None:

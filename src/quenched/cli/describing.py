@@ -12,7 +12,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from quenched import io
-from quenched.core import results
 from quenched.core.types import InputError
 
 FEWEST = 5
@@ -20,10 +19,8 @@ FEWEST = 5
 LEVEL = 0.9
 """Of bands and intervals."""
 TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-BARS = 60
-"""Of a histogram at most."""
-PLACES, SHOWN = 101, 5
-"""Values of the other column at which the density is described, and of these so many that are printed."""
+SHOWN = 5
+"""Values of the other column at which the density is printed."""
 FIGURES = {"mean": "mean", "deviation": "standard deviation", "median": "median", "low": "5% quantile",
            "high": "95% quantile", "mode": "mode"}  # fmt: skip
 """What is said of a density."""
@@ -58,20 +55,20 @@ def read(data: Path | None, column: str | None, given: str | None) -> tuple[io.T
 def describe(table: io.Table) -> xr.Dataset:
     """The density of a table's target, or that given its one column, as a dataset."""
     assert table.targets is not None
-    about = {"column": str(table.target), "level": LEVEL, "rows": len(table.targets), "science": "fields",
-             "version": results.version(), "format": results.FORMAT}  # fmt: skip
     if not table.names:
-        return _density(table.targets).assign_attrs(about)
-    return _conditional(table.inputs, table.targets).assign_attrs(about, given=table.names[0])
+        return _density(table.targets).assign_attrs(column=str(table.target))
+    from quenched.estimators import FieldConditional
+
+    found = FieldConditional().fit(table.inputs, table.targets).describe(LEVEL)
+    return found.assign_attrs(column=str(table.target), given=table.names[0])
 
 
 def _density(y: np.ndarray) -> xr.Dataset:
     """The density of a column with its band, a histogram beside it, and its figures as attributes."""
     from quenched.estimators import FieldDensity
 
-    model = FieldDensity().fit(y)
-    x, P = model.grid_, model.density_
-    low, high = model.credible_band(level=LEVEL)
+    found = FieldDensity().fit(y).describe(LEVEL)
+    x, P = found["value"].values, found["density"].values
     below = np.concatenate([[0.0], np.cumsum((P[1:] + P[:-1]) / 2 * np.diff(x))])
     mass = P / P.sum()
     mean, quantiles = mass @ x, np.interp([0.5, *TAILS], below / below[-1], x)
@@ -79,26 +76,7 @@ def _density(y: np.ndarray) -> xr.Dataset:
     figures = [mean, np.sqrt(mass @ (x - mean) ** 2), *quantiles, x[np.argmax(P)]]
     about = dict(zip(FIGURES, figures, strict=True))
     about |= {f"sample_{name}": value for name, value in zip(list(FIGURES)[:-1], own, strict=True)}
-    about |= {"order": model.order_, "strength": model.strength_, "log_evidence": model.log_evidence_}
-    bars, edges = np.histogram(y, min(2 * int(np.sqrt(len(y))), BARS), density=True)
-    over = {"density": P, "density_low": low, "density_high": high}
-    data: dict[str, Any] = {name: ("value", values) for name, values in over.items()} | {"histogram": ("bar", bars)}
-    return xr.Dataset(data, {"value": x, "edge": edges}, {**about, "source": "density"})
-
-
-def _conditional(X: np.ndarray, y: np.ndarray) -> xr.Dataset:
-    """Mean, median and interval of a column over another one, and the rows themselves."""
-    from quenched.estimators import FieldConditional
-
-    model = FieldConditional().fit(X, y)
-    at = np.linspace(X.min(), X.max(), PLACES)[:, None]
-    low, high = model.predict_interval(at, LEVEL).T
-    over = {"mean": model.predict(at), "median": model.predict_quantile(at, 0.5), "low": low, "high": high}
-    data: dict[str, Any] = {name: ("given", values) for name, values in over.items()}
-    data |= {"row_given": ("row", X[:, 0]), "row_value": ("row", y)}
-    data["density"] = (("given", "value"), model.predict_density(at))
-    about = {"order": model.order_, "strength": model.strength_, "log_evidence": model.log_evidence_}
-    return xr.Dataset(data, {"given": at[:, 0], "value": model.grid_[1]}, {**about, "source": "conditional density"})
+    return found.assign_attrs(about)
 
 
 def show(result: xr.Dataset, console: Console) -> None:

@@ -11,7 +11,8 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from quenched.cli import density as density  # the command, which registers itself
+from quenched.cli import density as density  # commands, which register themselves
+from quenched.cli import reproducing as reproducing
 from quenched.cli.app import Stop, app
 
 

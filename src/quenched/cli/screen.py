@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from quenched.cli import options
-from quenched.core.figures import Figure
+from quenched.core.figures import Section
 from quenched.core.proof import Agreement
 
 ROWS = 12
@@ -106,13 +106,13 @@ def _remarks(result: xr.Dataset, rows: int, spots: int, dims: list[str]) -> list
     return lines
 
 
-def agreement_table(figures: Iterable[Figure], console: Console) -> None:
+def agreement_table(sections: Sequence[Section], console: Console) -> None:
     """Print every comparison of theory and simulation."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("figure", "comparison", "p", "largest deviation", "verdict"):
         table.add_column(name, justify="right" if name == "p" else "left")
-    for figure in figures:
-        name = figure.key.rpartition("/")[2]
+    for figure in (figure for section in sections for figure in section.figures):
+        name = figure.key if len(sections) > 1 else figure.key.rpartition("/")[2]
         for comparison, one in figure.agreement.items():
             table.add_row(name, comparison, f"{one.p:.2g}", f"{one.largest:.2f} standard errors", _verdict(one))
         if not figure.agreement:

@@ -2,62 +2,98 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import InputError, is_traced
+from quenched.core.types import NOT_NUMBERS, InputError, Key, as_numbers, is_traced
 
+HEAVIEST = 1e15
+"""The largest weight of a row: one row more is still another number of rows."""
+MOST = 2**31 - 1
+"""The largest whole number: no axis of an array is longer."""
 LARGEST = 1e140
-"""Size of the numbers of a table: the square of a distance, a million times as large, must still be a number."""
+"""Size of numbers, those of a table too: the square of a distance, a million times as large, must still be one."""
 
 
-def _number(value: Any) -> np.ndarray | None:
+def numbers(name: str, value: Any) -> np.ndarray:
+    """Return `value` as real numbers in float64."""
+    try:
+        return as_numbers(value)
+    except NOT_NUMBERS:
+        raise InputError(f"Argument `{name}` must be real numbers, but {value!r} was given.") from None
+
+
+def number(name: str, value: Any) -> float:
+    """Return `value` as a finite number."""
+    array = numbers(name, value)
+    if array.ndim or not np.isfinite(array):
+        raise InputError(f"Argument `{name}` must be one finite number, but {value!r} was given.")
+    return float(array)
+
+
+def _number(name: str, value: Any) -> np.ndarray | None:
     """The value as an array of numbers, or None while JAX traces it."""
     leaves = value if isinstance(value, (tuple, list)) else [value]
-    return None if any(is_traced(v) for v in leaves) else np.asarray(value, dtype=float)
+    return None if any(is_traced(v) for v in leaves) else numbers(name, value)
 
 
 def finite(name: str, value: Any) -> None:
     """Refuse NaN and infinity."""
-    number = _number(value)
+    number = _number(name, value)
     if number is not None and not np.all(np.isfinite(number)):
         raise InputError(f"Argument `{name}` must be finite, but {value} was given.")
+    _sized(name, number)
 
 
 def positive(name: str, value: Any) -> None:
     """Refuse zero, negative numbers, NaN and infinity."""
-    number = _number(value)
+    number = _number(name, value)
     if number is not None and not np.all(np.isfinite(number) & (number > 0)):
         raise InputError(f"Argument `{name}` must be positive and finite, but {value} was given.")
+    _sized(name, number, least=1 / LARGEST)
 
 
 def not_negative(name: str, value: Any) -> None:
     """Refuse negative numbers, NaN and infinity."""
-    number = _number(value)
+    number = _number(name, value)
     if number is not None and not np.all(np.isfinite(number) & (number >= 0)):
         raise InputError(f"Argument `{name}` must be finite and not negative, but {value} was given.")
+    _sized(name, number)
+
+
+def _sized(name: str, number: np.ndarray | None, *, least: float = 0.0) -> None:
+    """Refuse numbers whose squares, or one over them, are no numbers."""
+    if number is not None and not np.all((np.abs(number) <= LARGEST) & (np.abs(number) >= least)):
+        limits = f"between {least:g} and {LARGEST:g}" if least else f"at most {LARGEST:g}"
+        raise InputError(f"Argument `{name}` must be {limits} in size, but it is {_short(number)}.")
 
 
 def inside(name: str, value: Any, low: float, high: float) -> None:
     """Refuse what is not strictly between `low` and `high`."""
-    number = _number(value)
+    number = _number(name, value)
     if number is not None and not np.all((number > low) & (number < high)):
         raise InputError(f"Argument `{name}` must lie strictly between {low:g} and {high:g}, but {value} was given.")
 
 
-def whole(name: str, value: Any, *, least: int) -> int:
-    """Return `value` as an int of at least `least`."""
+def whole(name: str, value: Any, *, least: int, most: int = MOST) -> int:
+    """Return `value` as an int from `least` to `most`."""
     try:
-        number = operator.index(value)
+        count = operator.index(value)
     except TypeError:
         raise InputError(f"Argument `{name}` must be a whole number, but {value!r} was given.") from None
-    if number < least:
-        raise InputError(f"Argument `{name}` must be at least {least}, but {number} was given.")
-    return number
+    if count < least:
+        raise InputError(f"Argument `{name}` must be at least {least}, but {count} was given.")
+    if count > most:
+        raise InputError(f"Argument `{name}` must be at most {most}, but {count} was given.")
+    return count
 
 
 def examples(alpha: Any, size: int, *, least: int) -> int:
@@ -65,44 +101,112 @@ def examples(alpha: Any, size: int, *, least: int) -> int:
     if is_traced(alpha):
         raise InputError("Argument `alpha` must be a number in a simulation, but JAX is tracing it.")
     positive("alpha", alpha)
-    P = round(float(alpha) * size)
+    alpha = number("alpha", alpha)
+    P = round(alpha * size)
     if P < least:
         raise InputError(f"Argument `alpha` must give at least {least} example{'s' if least > 1 else ''}, "
                          f"but {alpha:g} x {size} gives {P}.")  # fmt: skip
+    if P > MOST:
+        raise InputError(f"Argument `alpha` must give at most {MOST} examples, but {alpha:g} x {size} are more.")
     return P
 
 
-def increasing(name: str, value: Any, *, least: float = 0.0) -> np.ndarray:
-    """Return `value` as a 1-d array that starts at `least` or above and increases."""
-    try:
-        array = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise InputError(f"Argument `{name}` must be numbers, but {value!r} was given.") from None
+def increasing(name: str, value: Any, *, least: float = 0.0, most: float = np.inf) -> np.ndarray:
+    """Return `value` as a 1-d array that starts at `least` or above, increases, and ends at `most` or below."""
+    array = np.atleast_1d(numbers(name, value))
     if array.ndim != 1 or array.size == 0:
         raise InputError(f"Argument `{name}` must be a number or a non-empty list, but it has shape {array.shape}.")
     if not np.all(np.isfinite(array)) or np.any(np.diff(array) <= 0) or array[0] < least:
         raise InputError(f"Argument `{name}` must increase from {least:g} or above, but it is {_short(array)}.")
+    if array[-1] > most:
+        raise InputError(f"Argument `{name}` must not exceed {most:g}, but it is {_short(array)}.")
     return array
+
+
+def kind(name: str, value: Any, kinds: Any, such: str) -> None:
+    """Refuse an object of another kind: it must be `such`, "a law such as TwoClusters()"."""
+    if not isinstance(value, kinds):
+        raise InputError(f"Argument `{name}` must be {such}, but {value!r} was given.")
+
+
+def key(value: Any) -> Key:
+    """Return a JAX key in its typed form."""
+    if isinstance(value, jax.Array) and value.ndim == 1 and value.dtype == np.uint32:  # the older form, PRNGKey
+        with contextlib.suppress(TypeError, ValueError):
+            value = jax.random.wrap_key_data(value)
+    if not isinstance(value, jax.Array) or not jnp.issubdtype(value.dtype, jax.dtypes.prng_key) or value.ndim:
+        raise InputError(f"Argument `key` must be one JAX key, as `jax.random.key(0)`, but it is {value!r}.")
+    return value
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return `value` as True or False."""
+    if not isinstance(value, (bool, np.bool_)) and not (isinstance(value, int) and value in (0, 1)):
+        raise InputError(f"Argument `{name}` must be True or False, but {value!r} was given.")
+    return bool(value)
+
+
+def names(name: str, value: Any) -> list[str] | None:
+    """Return `value`, a name or several, as a list; None stays None."""
+    members = [value] if isinstance(value, str) else value
+    if members is not None and not (isinstance(members, (list, tuple)) and all(isinstance(n, str) for n in members)):
+        raise InputError(f"Argument `{name}` must be a name or a list of names, but {value!r} was given.")
+    return None if members is None else list(members)
+
+
+def memory(what: str, size: float) -> None:
+    """Refuse what takes more bytes than are free."""
+    room = available_memory()
+    if size > room:
+        raise InputError(f"{what} must fit in memory, but that takes {size / 1e9:.3g} GB, and {room / 1e9:.3g} GB are "
+                         "free.")  # fmt: skip
+
+
+def available_memory() -> float:
+    """Bytes that a process may still take."""
+    room = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(OSError, ValueError, IndexError):  # Linux: what is free, and what caches would give back
+        text = Path("/proc/meminfo").read_text()
+        room = 1024.0 * int(text.split("MemAvailable:")[1].split()[0])
+    with contextlib.suppress(OSError, ValueError):  # the limit of a container, unless it is "max"
+        room = min(room, float(int(Path("/sys/fs/cgroup/memory.max").read_text())))
+    return room
 
 
 def table(data: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return `data` as a table of numbers and a weight for each of its rows, by default 1."""
     try:
-        X = np.asarray(data, dtype=np.float64)
-    except (TypeError, ValueError):
+        X = as_numbers(data)
+    except NOT_NUMBERS:
         raise InputError("Argument `data` must be a table of numbers, but it is not.") from None
     if X.ndim != 2 or 0 in X.shape:
         raise InputError(f"Argument `data` must have rows and columns, but its shape is {X.shape}.")
     if not np.all(np.abs(X) < LARGEST):
         raise InputError(f"Argument `data` must be finite and below {LARGEST:g} in size, but it is not.")
-    omega = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=np.float64)
+    omega = np.ones(len(X)) if weights is None else numbers("sample_weight", weights)
     if omega.shape != X.shape[:1]:
         raise InputError(f"Argument `sample_weight` must have one number for each of the {len(X)} rows, "
                          f"but its shape is {omega.shape}.")  # fmt: skip
-    if not np.all(np.isfinite(omega) & (omega >= 0)) or not np.any(omega > 0):
-        raise InputError("Argument `sample_weight` must be finite, not negative and positive for some row, "
-                         f"but it lies between {omega.min():g} and {omega.max():g}.")  # fmt: skip
+    weights_of_rows(omega)
     return X, omega
+
+
+def weights_of_rows(omega: np.ndarray) -> None:
+    """Refuse weights that are no numbers of equal rows."""
+    if not np.all((omega >= 0) & (omega <= HEAVIEST)) or not np.any(omega > 0):
+        raise InputError(f"Argument `sample_weight` must be finite, not negative, at most {HEAVIEST:g} and positive "
+                         f"for some row, but it lies between {omega.min():g} and {omega.max():g}.")  # fmt: skip
+
+
+def path(name: str, value: Any) -> Path:
+    """Return `value` as a path."""
+    try:
+        place = os.fspath(value)
+    except TypeError:
+        place = None
+    if not isinstance(place, str) or "\0" in place:
+        raise InputError(f"Argument `{name}` must be a path, but {value!r} was given.")
+    return Path(place)
 
 
 def try_folder(folder: Path) -> None:

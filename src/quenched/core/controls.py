@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import numpy as np
 
-from quenched.core.types import InputError
+from quenched.core.types import NOT_NUMBERS, InputError, as_numbers
 
 _T = TypeVar("_T")
 
@@ -40,6 +40,9 @@ def expand(law: Any, rule: Any, controls: dict[str, Any]) -> Plan:
     Raises:
         InputError: for a name that neither has, both have, or a value the law or rule refuses.
     """
+    for name, declared in (("law", law), ("rule", rule)):
+        if not dataclasses.is_dataclass(declared) or isinstance(declared, type):
+            raise InputError(f"Argument `{name}` must be a declared {name}, but {declared!r} was given.")
     fixed: dict[str, dict[str, Any]] = {"law": {}, "rule": {}}
     swept: list[tuple[str, str, str, list[Any]]] = []
     for name, value in controls.items():
@@ -94,8 +97,8 @@ def _sequence(name: str, value: Any, *, inner: int) -> list[Any] | None:
     if isinstance(value, (list, tuple)) and value and all(callable(v) for v in value):
         return list(value)  # a sweep over objects, such as schedules
     try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+        array = as_numbers(value)
+    except NOT_NUMBERS:
         raise InputError(f"Argument `{name}` must be numbers, but {value!r} was given.") from None
     if array.ndim == inner:
         return None

@@ -114,7 +114,7 @@ class Figure:
         key: paper and name, such as "biehl2006/figure_2".
         title: one line.
         caption: what is compared with what, and every choice the paper leaves open.
-        panels: what is drawn.
+        panels: what is drawn; none, and the data are drawn as `quenched.plot` draws them.
         data: the results it is drawn from, by name.
         agreement: comparisons of theory and simulation, by what they compare.
     """
@@ -147,6 +147,7 @@ class Claim:
         ours: what we get.
         verdict: reproduced, corrected, refuted or not decidable.
         evidence: how we know.
+        rests_on: the comparison of theory and simulation behind it, as `comparison` names it.
     """
 
     where: str
@@ -155,3 +156,32 @@ class Claim:
     ours: str
     verdict: Verdict
     evidence: str
+    rests_on: str = ""
+
+
+def comparison(figure: Figure, name: str) -> str:
+    """What a comparison is called in claims and in `agreement.json`: "biehl2006/figure_2: LVQ1, p₊ = 0.8"."""
+    return f"{figure.key}: {name}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A part of a report: a paper computed again, or something shown on data.
+
+    Attributes:
+        key: its short name, such as "biehl2006".
+        title: the headline.
+        reference: the paper.
+        figures: in the order in which they are shown.
+        claims: what the paper says, and what we get.
+        not_built: figures of the paper that this package does not compute, and why.
+        failed: figures, or "claims", that should have been computed and were not, and why.
+    """
+
+    key: str
+    title: str
+    reference: str = ""
+    figures: tuple[Figure, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    not_built: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    failed: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -18,6 +18,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
+from quenched.core import checks
 from quenched.core.types import InputError
 
 DRAWS = 20_000
@@ -68,7 +69,7 @@ def agreement(
     curve: xr.Dataset,
     points: xr.Dataset,
     *,
-    variables: Sequence[str] | None = None,
+    variables: Sequence[str] | str | None = None,
     allowance: float = 0.0,
     relative_allowance: float = 0.0,
 ) -> Agreement:
@@ -96,7 +97,11 @@ def agreement(
         >>> quenched.agreement(curve, points, allowance=1 / 20).passed
         True
     """
-    names = _common(curve, points, variables)
+    for name, value in (("curve", curve), ("points", points)):
+        checks.kind(name, value, xr.Dataset, "a dataset")
+    for name, value in (("allowance", allowance), ("relative_allowance", relative_allowance)):
+        checks.not_negative(name, checks.number(name, value))
+    names = _common(curve, points, checks.names("variables", variables))
     theory = _align(curve, points)
     sides = [_stacked(points, names)]
     if all(f"{name}_run" in theory for name in names):
@@ -182,6 +187,10 @@ def _align(curve: xr.Dataset, points: xr.Dataset) -> xr.Dataset:
 
 def _values(theory: xr.Dataset, points: xr.Dataset, name: str) -> np.ndarray:
     """One variable of the theory, flat, in the order of the simulation's."""
+    surplus = [str(dim) for dim in theory[name].dims if dim not in points[name].dims]
+    if surplus:
+        raise InputError(f"Argument `curve` must have the dimensions of the simulation, but {name} has {surplus} "
+                         "besides: choose one of its values.")  # fmt: skip
     return theory[name].broadcast_like(points[name]).transpose(*points[name].dims).values.reshape(-1)
 
 

@@ -13,20 +13,23 @@ import importlib.metadata
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import h5py
 import jax
 import numpy as np
 import xarray as xr
 
-from quenched.core import controls
+from quenched.core import checks, controls, files
 from quenched.core.ensemble import Ensemble
-from quenched.core.types import InputError, Key, outcome_names
+from quenched.core.types import InputError, Key, Outcome, outcome_names
 
 FORMAT = 1
 """Number of the file format."""
+SEAL = b"\nquenched: sha256 of all before this line: "
+"""What stands before the checksum of a file."""
 LONGEST = 1000
 """Numbers of an array that are spelled out in a description; a longer one is known by its shape and digest."""
 
@@ -100,7 +103,8 @@ def assemble_runs(
 
     Args:
         done: arrays `[points, runs, ...]`. Runs that failed are kept but take no part in the averages; what they
-            said stands in the attribute `messages`.
+            said stands in the attribute `messages`. An array `stalled` says which runs did not come to their end; it
+            becomes part of `outcome`.
         plan: the sweep.
         axes: further controls, common to all points.
         dims: the dimensions each order parameter has by itself.
@@ -108,7 +112,7 @@ def assemble_runs(
         **attrs: what else to say.
     """
     every, every_dims = {}, dict(dims)
-    for name, value in done.values.items():
+    for name, value in ((name, value) for name, value in done.values.items() if name != "stalled"):
         every |= {name: done.mean(name), f"{name}_stderr": done.stderr(name), f"{name}_run": np.moveaxis(value, 1, -1)}
         every_dims |= {f"{name}_stderr": dims[name], f"{name}_run": (*dims[name], "run")}
     if done.messages:
@@ -116,7 +120,19 @@ def assemble_runs(
     result = assemble(every, plan, axes, every_dims, coords, **attrs)
     result["runs"] = (plan.dims, (~done.failed).sum(axis=1).reshape(plan.shape))
     result["failed"] = (plan.dims, done.failed.sum(axis=1).reshape(plan.shape))
+    stalled = np.any(np.asarray(done.values.get("stalled", np.zeros(done.failed.shape))) > 0, axis=1)
+    lost = done.failed.all(axis=1).reshape(-1, *(1,) * (stalled.ndim - 1))
+    codes = np.where(lost, Outcome.failed, np.where(stalled, Outcome.stalled, Outcome.converged))
+    along = tuple(axes)[: stalled.ndim - 1]
+    result["outcome"] = ((*plan.dims, *along), outcome_names(codes).reshape((*plan.shape, *stalled.shape[1:])))
     return result
+
+
+def stack(parts: Sequence[xr.Dataset], name: str, given: Any) -> xr.Dataset:
+    """Results at successive values of a control as one; the dimension goes if a single number was given."""
+    values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    result: Any = xr.concat(parts, xr.Variable(name, values), data_vars="all", combine_attrs="override")
+    return result.isel({name: 0}) if np.ndim(given) == 0 else result
 
 
 def seed(key: Key) -> str:
@@ -144,16 +160,23 @@ def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
     Raises:
         OutputError: if that place cannot be written; the result then lies in a temporary folder the sentence names.
     """
-    target = Path(path)
-    marked = result.assign_attrs(format=FORMAT, checksum=_checksum(result))
+    checks.kind("result", result, xr.Dataset, "a dataset")
+    target = checks.path("path", path)
+    marked = result.assign_attrs(format=FORMAT)
+    marked = marked.assign_attrs(checksum=_checksum(marked))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _write(marked, target)
+        with files.whole(target) as part:
+            marked.to_netcdf(part, engine="h5netcdf")
+            _seal(part)
     except OSError as error:
         refuge = Path(tempfile.mkdtemp(prefix="quenched-")) / (target.name or "result.nc")
-        _write(marked, refuge)
+        marked.to_netcdf(refuge, engine="h5netcdf")
+        _seal(refuge)
         raise OutputError(f"{target} could not be written ({error.strerror or error}); "
                           f"the result was put in {refuge}.") from None  # fmt: skip
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Argument `result` must hold what netCDF can, numbers and text, but: {error}.") from None
     return target
 
 
@@ -163,17 +186,25 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     Raises:
         InputError: if there is no such file, it is damaged, or it is not a result of this package.
     """
-    source = Path(path)
-    if not source.is_file():
+    source = checks.path("path", path)
+    if not os.path.isfile(source):
         raise InputError(f"Argument `path` must be a result file, but {source} is not there.")
     try:
+        if _is_broken(source):
+            raise OSError("another checksum of the whole file")
+        with h5py.File(source, "r"):  # h5netcdf leaves a file that it cannot open half made
+            pass
         with xr.open_dataset(source, engine="h5netcdf") as stored:
             result = stored.load()
     except Exception as error:  # h5py and xarray raise many kinds for a file cut short
         raise InputError(f"{source} must be a whole netCDF file, but it cannot be read: it is damaged or of "
                          f"another kind ({type(error).__name__}).") from None  # fmt: skip
-    if result.attrs.get("format") != FORMAT:
+    number = result.attrs.get("format")
+    if not isinstance(number, (int, np.integer)) or number < 1:
         raise InputError(f"{source} must be a result of quenched (format {FORMAT}), but it is not.")
+    if number > FORMAT:
+        raise InputError(f"{source} must be of format {FORMAT} or older, but it is of format {number}, which a newer "
+                         "quenched wrote.")  # fmt: skip
     for name, variable in result.variables.items():
         if variable.dtype == object:  # text comes back as objects
             result[name] = variable.astype(str)
@@ -182,25 +213,33 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     return result
 
 
-def _write(result: xr.Dataset, target: Path) -> None:
-    """Write beside the target, then rename: readers never see half a file."""
-    handle, name = tempfile.mkstemp(suffix=".nc.part", dir=target.parent)
-    os.close(handle)
-    try:
-        result.to_netcdf(name, engine="h5netcdf")
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)  # a temporary file is private, a result is not
-        os.replace(name, target)
-    finally:
-        Path(name).unlink(missing_ok=True)
+def _seal(path: Path) -> None:
+    """Write the checksum of the whole file at its end, which readers of netCDF do not look at."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("ab") as file:
+        file.write(SEAL + digest.encode())
+
+
+def _is_broken(path: Path) -> bool:
+    """Whether a file is not as it was sealed, before anything in it is believed. One without a seal may be whole."""
+    content = path.read_bytes()
+    body, seal, digest = content[:-64], content[-64 - len(SEAL) : -64], content[-64:]
+    return seal == SEAL and hashlib.sha256(body.removesuffix(SEAL)).hexdigest().encode() != digest
 
 
 def _checksum(result: xr.Dataset) -> str:
-    """Digest of all variables, in order of their names."""
-    digest = hashlib.sha256()
+    """Digest of all variables, in order of their names, and of all that is said about them."""
+    digest = hashlib.sha256(_facts(result.attrs).encode())
     for name in sorted(map(str, result.variables)):
         values = np.ascontiguousarray(result[name].values)
-        digest.update(name.encode())
-        digest.update("\n".join(values.ravel()).encode() if values.dtype.kind in "UO" else values.tobytes())
+        text = values.dtype.kind in "UO"
+        kind = "text" if text else values.dtype.str
+        digest.update(f"{name} {kind} {result[name].dims} {values.shape} {_facts(result[name].attrs)}".encode())
+        digest.update("\n".join(values.ravel()).encode() if text else values.tobytes())
     return digest.hexdigest()
+
+
+def _facts(attrs: Mapping[Any, Any]) -> str:
+    """Attributes as text that is the same before a file and after it."""
+    plain = {str(k): np.asarray(v).tolist() for k, v in attrs.items() if k != "checksum"}
+    return json.dumps(plain, sort_keys=True, default=str)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 Array = jax.Array
@@ -23,8 +24,17 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
+LONGEST = 400
+"""Characters of a sentence; of a longer one, which repeats what was given, the middle is left out."""
+
+
 class InputError(ValueError):
-    """Bad input, said in one sentence: "Argument `x` must ..., but ..."."""
+    """Bad input, said in one sentence and on one line: "Argument `x` must ..., but ..."."""
+
+    def __init__(self, sentence: str):
+        line = " ".join(sentence.split())
+        half = (LONGEST - 5) // 2
+        super().__init__(line if len(line) <= LONGEST else f"{line[:half]} ... {line[-half:]}")
 
 
 class Outcome(enum.IntEnum):
@@ -75,26 +85,70 @@ def is_traced(value: Any) -> bool:
     return isinstance(value, jax.core.Tracer)  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def as_numbers(value: Any) -> np.ndarray:
+    """Return `value` as real numbers in float64.
+
+    Raises:
+        TypeError: if it is none, or text.
+        ValueError: if its rows have different lengths.
+        OverflowError: if a whole number is too large for a float.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufO":  # complex numbers would lose a part, and text is none
+        raise TypeError(f"not real numbers: {array.dtype}")
+    return array.astype(np.float64)
+
+
+NOT_NUMBERS = (TypeError, ValueError, OverflowError)
+"""What `as_numbers` raises."""
+
+
 def real(value: Any) -> Any:
     """Converter of a scalar field: a Python float, or a JAX scalar left as it is."""
-    if isinstance(value, jax.Array) or value is None or callable(value):
+    if _is_real(value) or value is None or callable(value):
         return value
     try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"A parameter must be a number, but {value!r} was given.") from error
+        number = as_numbers(value)
+        if number.ndim:
+            raise TypeError("not a single number")
+    except NOT_NUMBERS:
+        raise InputError(f"A parameter must be a number, but {value!r} was given.") from None
+    return float(number)
 
 
 def reals(value: Any) -> Any:
     """Converter of an array field: NumPy float64, or a JAX array left as it is."""
-    if isinstance(value, jax.Array) or value is None:
+    if _is_real(value) or value is None:
         return value
     try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"A parameter must be an array of numbers, but {value!r} was given.") from error
+        return as_numbers(value)
+    except NOT_NUMBERS:
+        raise InputError(f"A parameter must be an array of numbers, but {value!r} was given.") from None
+
+
+def _is_real(value: Any) -> bool:
+    """Whether this is a JAX array of numbers; a random key is not."""
+    return isinstance(value, jax.Array) and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 
 def real_tuple(value: Any) -> tuple[Any, ...]:
     """Converter of a short tuple of scalars."""
-    return tuple(real(v) for v in value)
+    try:
+        members = tuple(value)
+    except TypeError:
+        raise InputError(f"A parameter must be several numbers, but {value!r} was given.") from None
+    return tuple(real(v) for v in members)
+
+
+def label_tuple(value: Any) -> tuple[int, ...] | None:
+    """Converter of a tuple of labels, which are whole numbers, or of none."""
+    if value is None:
+        return None
+    try:
+        array = as_numbers(tuple(value))
+        good = array.ndim == 1 and np.all(array == np.rint(array)) and np.all(np.abs(array) < 2**31)
+    except NOT_NUMBERS:
+        good, array = False, np.zeros(0)
+    if not good:
+        raise InputError(f"Argument `labels` must be whole numbers, but {value!r} was given.")
+    return tuple(int(s) for s in array)

@@ -9,7 +9,7 @@ from quenched.estimators.field_density import FieldDensity
 from quenched.estimators.field_given import FieldConditional, FieldRegressor
 from quenched.estimators.mixtures import AnnealedMixture
 from quenched.estimators.outliers import HardSelectionClassifier, SoftSelectionClassifier
-from quenched.estimators.prototypes import LVQClassifier, VQClusterer, temperature
+from quenched.estimators.prototypes import LVQClassifier, VQClusterer
 
 __all__ = [
     "AnnealedMixture",
@@ -20,5 +20,4 @@ __all__ = [
     "LVQClassifier",
     "SoftSelectionClassifier",
     "VQClusterer",
-    "temperature",
 ]

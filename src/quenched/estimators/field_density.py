@@ -6,17 +6,21 @@ import warnings
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from quenched.core import checks
+from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
+from quenched.estimators.reading import generator_of, weights_of
 from quenched.fields.practice.density import estimate
 from quenched.fields.practice.density_mesh import Bounds, mesh_for
+
+MOST_BARS = 60
+"""Of a histogram."""
 
 
 class FieldDensity(DensityMixin, BaseEstimator):
@@ -89,7 +93,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
             The estimator.
         """
         rows = self._rows(X, reset=True)
-        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        weights = weights_of(sample_weight, rows)
         if rows.shape[1] > 2:
             raise InputError(f"Argument `X` must have one or two columns, but it has {rows.shape[1]}: a grid of more "
                              "dimensions would hold too many points.")  # fmt: skip
@@ -113,6 +117,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
         self.density_ = np.exp(found.log_density)
         self.order_, self.strength_, self.log_evidence_ = found.order, found.strength, found.log_evidence
         self.outcome_ = found.outcome
+        self._seen = rows, weights
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -143,17 +148,41 @@ class FieldDensity(DensityMixin, BaseEstimator):
             Lower and upper ends.
         """
         check_is_fitted(self, "_fitted")
-        checks.inside("level", level, 0.0, 1.0)
+        checks.inside("level", checks.number("level", level), 0.0, 1.0)
         half = float(ndtri((1 + level) / 2)) * self.deviation_
         top = (self.log_density_ + half).flat[np.argmax(self.log_density_)]
         ends = self.log_density_ - half, np.minimum(self.log_density_ + half, top)
         lower, upper = (np.exp(end if x is None else self._at(x, end)) for end in ends)
         return lower, upper
 
+    def describe(self, level: float = 0.9) -> xr.Dataset:
+        """The density of one column with its band and a histogram of the rows; `quenched.plot` draws it.
+
+        Args:
+            level: the probability of the band.
+
+        Returns:
+            `density`, `density_low` and `density_high` over `value`, and `histogram` between every two of `edge`.
+
+        Raises:
+            InputError: if it was fitted to two columns.
+        """
+        low, high = self.credible_band(level=level)
+        rows, weights = self._seen
+        if rows.shape[1] > 1:
+            raise InputError("A description must be of one column, but the density is that of two; it is in `density_` "
+                             "over `grid_`.")  # fmt: skip
+        bars = min(2 * int(np.sqrt(len(rows))), MOST_BARS)
+        heights, edges = np.histogram(rows[:, 0], bars, weights=weights, density=True)
+        over = {"density": self.density_, "density_low": low, "density_high": high}
+        data: dict[str, Any] = {name: ("value", values) for name, values in over.items()}
+        about = provenance(self, level, len(rows)) | {"source": "density"}
+        return xr.Dataset(data | {"histogram": ("bar", heights)}, {"value": self.grid_, "edge": edges}, about)
+
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw new rows `[n, columns]` from the density."""
         check_is_fitted(self, "_fitted")
-        draw = check_random_state(random_state)
+        draw = generator_of(random_state)
         return self._fitted.mesh.sample(self.density_, checks.whole("n_samples", n_samples, least=1), draw)
 
     def _rows(self, X: Any, *, reset: bool) -> np.ndarray:
@@ -165,7 +194,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
 
     def _at(self, x: Any, log_values: np.ndarray) -> np.ndarray:
         """A function on the grid, given and returned as a logarithm, at places of any shape."""
-        places = np.asarray(x, dtype=np.float64)
+        places = checks.numbers("x", x)
         checks.finite("x", places)
         shape, columns = places.shape, self.log_density_.ndim
         if columns == 2:
@@ -173,6 +202,8 @@ class FieldDensity(DensityMixin, BaseEstimator):
                 raise InputError("Argument `x` must have two coordinates in its last dimension, but its shape is "
                                  f"{shape}.")  # fmt: skip
             shape = shape[:-1]
+        if places.size == 0:
+            return np.zeros(shape)
         return self._fitted.mesh.log_values(log_values, places.reshape(-1, columns)).reshape(shape)
 
     def _bounds(self, columns: int) -> list[Bounds]:
@@ -204,8 +235,16 @@ class FieldDensity(DensityMixin, BaseEstimator):
             raise InputError(f"Argument `order` must be at most 6, but {self.order} was given.")
         if self.strength is None:
             return self.order, None
-        checks.positive("strength", self.strength)
+        checks.positive("strength", checks.number("strength", self.strength))
         if self.order is None:
             raise InputError("Argument `order` must be given together with `strength`, but it is None: strengths of "
                              "different orders cannot be compared.")  # fmt: skip
         return self.order, float(self.strength)
+
+
+def provenance(model: Any, level: float, rows: int) -> dict[str, Any]:
+    """What a description of a density says about where it comes from."""
+    column = getattr(model, "feature_names_in_", ("value",))[0]
+    chosen = {"order": model.order_, "strength": model.strength_, "log_evidence": model.log_evidence_}
+    return {"column": str(column), "level": level, "rows": rows, **chosen, "science": "fields",
+            "version": results.version(), "format": results.FORMAT}  # fmt: skip

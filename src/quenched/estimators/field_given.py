@@ -6,19 +6,23 @@ import warnings
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
-from quenched.estimators.reading import rows_of
+from quenched.estimators.field_density import provenance
+from quenched.estimators.reading import rows_of, weights_of
 from quenched.fields.practice import conditional, regression
 
 MOST_ORDER = 6
 """Beyond it differences lose all digits."""
 FEWEST = 12
 """Points of an axis at least."""
+PLACES = 101
+"""Values of the column at which a conditional density is described."""
 
 
 class _Given(RegressorMixin, BaseEstimator):
@@ -28,8 +32,8 @@ class _Given(RegressorMixin, BaseEstimator):
         """Rows, values and weights, without rows of no weight."""
         rows: Any
         rows, values = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-        values = np.asarray(values, dtype=np.float64)
+        weights = weights_of(sample_weight, rows)
+        values = checks.numbers("y", values)
         checks.inside("y", np.array([values.min(), values.max()]), -checks.LARGEST, checks.LARGEST)
         there = weights > 0
         return rows[there], values[there], weights[there]
@@ -106,8 +110,9 @@ class FieldRegressor(_Given):
                              "dimensions would hold too many points.")  # fmt: skip
         points = None if self.points is None else checks.whole("points", self.points, least=FEWEST)
         _check_prior(self.order, self.strength)
-        if self.noise is not None:
-            checks.positive("noise", self.noise)
+        for name in ("strength", "noise"):
+            if getattr(self, name) is not None:
+                checks.positive(name, checks.number(name, getattr(self, name)))
         found = self._fitted = regression.learn(
             regression.grid_for(rows, points),
             rows,
@@ -219,6 +224,7 @@ class FieldConditional(_Given):
         self.path_, self.outcome_ = found.path, found.outcome
         self.grid_ = found.grid
         self.density_ = self._densities(*found.grid)
+        self._seen = rows[:, 0], values, str(getattr(y, "name", None) or "value")
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -237,7 +243,7 @@ class FieldConditional(_Given):
             Densities `[n, m]`.
         """
         x = self._column(X)
-        values = np.atleast_1d(np.asarray(self.grid_[1] if y is None else y, dtype=np.float64))
+        values = np.atleast_1d(checks.numbers("y", self.grid_[1] if y is None else y))
         checks.finite("y", values)
         return self._densities(x, values)
 
@@ -252,24 +258,46 @@ class FieldConditional(_Given):
             Lower and upper ends `[n, 2]`.
         """
         x = self._column(X)
-        checks.inside("level", level, 0.0, 1.0)
+        checks.inside("level", checks.number("level", level), 0.0, 1.0)
         return self._fitted.quantiles(x, np.array([(1 - level) / 2, (1 + level) / 2]))
 
     def predict_quantile(self, X: Any, level: float = 0.5) -> np.ndarray:
         """The value below which a new one lies with some probability, for each row `[n]`; by default the median."""
         x = self._column(X)
-        checks.inside("level", level, 0.0, 1.0)
+        checks.inside("level", checks.number("level", level), 0.0, 1.0)
         return self._fitted.quantiles(x, np.array([level]))[:, 0]
 
     def score_samples(self, X: Any, y: Any) -> np.ndarray:
         """The log-density of each value given its row `[n]`."""
         x = self._column(X)
-        values = np.asarray(y, dtype=np.float64)
+        values = checks.numbers("y", y)
         if values.shape != x.shape:
             raise InputError(f"Argument `y` must have one number for each of the {len(x)} rows, but its shape is "
                              f"{values.shape}.")  # fmt: skip
         checks.finite("y", values)
         return self._fitted.log_density(x, values)
+
+    def describe(self, level: float = 0.9) -> xr.Dataset:
+        """Mean, median and interval of the value over the column, and the rows themselves; `quenched.plot` draws it.
+
+        Args:
+            level: the probability of the interval.
+
+        Returns:
+            `mean`, `median`, `low` and `high` over `given`, `density` over `given` and `value`, and the rows.
+        """
+        check_is_fitted(self, "_fitted")
+        checks.inside("level", checks.number("level", level), 0.0, 1.0)
+        rows, values, name = self._seen
+        x = np.linspace(rows.min(), rows.max(), PLACES)
+        low, median, high = self._fitted.quantiles(x, np.array([(1 - level) / 2, 0.5, (1 + level) / 2])).T
+        over = {"mean": self._fitted.mean(x), "median": median, "low": low, "high": high}
+        data: dict[str, Any] = {name: ("given", values) for name, values in over.items()}
+        data |= {"row_given": ("row", rows), "row_value": ("row", values)}
+        data["density"] = (("given", "value"), self._densities(x, self.grid_[1]))
+        about = provenance(self, level, len(rows))
+        about |= {"given": about["column"], "column": name, "source": "conditional density"}
+        return xr.Dataset(data, {"given": x, "value": self.grid_[1]}, about)
 
     def _densities(self, x: np.ndarray, values: np.ndarray) -> np.ndarray:
         """The density at all combinations."""

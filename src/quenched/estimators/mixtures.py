@@ -9,12 +9,11 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
-from quenched.estimators.reading import key_of, rows_of
+from quenched.estimators.reading import generator_of, key_of, rows_of, weights_of
 from quenched.mixtures import learner
 from quenched.mixtures.model import Diagonal, MaximumLikelihood, Spherical
 
@@ -96,7 +95,7 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
             The estimator.
         """
         rows: Any = validate_data(self, X, dtype=np.float64)
-        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        weights = weights_of(sample_weight, rows)
         count = checks.whole("n_components", self.n_components, least=1)
         if np.sum(weights > 0) < count:
             raise InputError(f"Argument `n_components` must not exceed the rows, but n_samples={np.sum(weights > 0)} "
@@ -156,7 +155,7 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
             Rows `[n, N]` and the Gaussian each came from `[n]`.
         """
         check_is_fitted(self, "_fitted")
-        draw = check_random_state(self.random_state)
+        draw = generator_of(self.random_state)
         k = draw.choice(len(self.weights_), checks.whole("n_samples", n_samples, least=1), p=self.weights_)
         deviation = np.sqrt(self.covariances_ if self.covariances_.ndim == 2 else self.covariances_[:, None])
         return self.means_[k] + deviation[k] * draw.standard_normal((len(k), self.means_.shape[1])), k

@@ -12,11 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
-from quenched.estimators.reading import rows_of
+from quenched.estimators.reading import rows_of, weights_of
 from quenched.outliers import learner
 from quenched.outliers.model import HardSelection, Rule, SoftSelection
 
@@ -60,11 +60,11 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
         """
         rows, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+        weights = weights_of(sample_weight, rows)
         share, spread = self.outlier_fraction, self.outlier_spread
         if share is not None:
-            checks.inside("outlier_fraction", share, 0, 1)
-        if spread is not None and not spread >= 1:
+            checks.inside("outlier_fraction", checks.number("outlier_fraction", share), 0, 1)
+        if spread is not None and not checks.number("outlier_spread", spread) >= 1:
             raise InputError(f"Argument `outlier_spread` must be at least 1, but {spread} was given.")
         self.scaler_ = StandardScaler().fit(rows, sample_weight=weights) if self.standardize else None
         Z = self._scaled(np.asarray(rows))

@@ -20,11 +20,11 @@ from sklearn.base import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
-from quenched.estimators.reading import key_of, rows_of
+from quenched.estimators.reading import key_of, rows_of, weights_of
 from quenched.prototypes import learner
 from quenched.prototypes.model import LVQ1, VQ, Interpolated, Rule
 
@@ -36,7 +36,7 @@ def _falling(rate: float, passes: int) -> Interpolated:
 
 def _present(X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, classes and weights of the rows that have a weight."""
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weights = weights_of(sample_weight, X)
     return X[weights > 0], y[weights > 0], weights[weights > 0]
 
 
@@ -329,7 +329,7 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
 
     def _train(self, X, sample_weight, *, start, passes, shuffle) -> VQClusterer:
         """Call the learner and keep what it found."""
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = weights_of(sample_weight, X)
         rule = VQ(_falling(0.1, self.passes)) if self.rule is None else self.rule
         rows, count = int(np.sum(weights > 0)), checks.whole("n_clusters", self.n_clusters, least=1)
         if start is None and rows < count:

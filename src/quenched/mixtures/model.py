@@ -120,6 +120,8 @@ class Spherical(eqx.Module):
 
     def __check_init__(self):
         checks.positive("least", self.least)
+        checks.flag("equal_weights", self.equal_weights)
+        checks.flag("common", self.common)
 
 
 class Diagonal(eqx.Module):
@@ -137,6 +139,8 @@ class Diagonal(eqx.Module):
 
     def __check_init__(self):
         checks.positive("least", self.least)
+        checks.flag("equal_weights", self.equal_weights)
+        checks.flag("common", self.common)
 
 
 class Start(eqx.Module):

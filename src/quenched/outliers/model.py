@@ -196,6 +196,13 @@ ORDER_PARAMETERS = {"R": (), "Q": (), "Delta": (), "Phi": (), "free_energy": ()}
 what only the data decide: $\\mathcal H/N$ as it stands in the rule's docstring."""
 
 
+def check_pair(law: object, rule: object) -> None:
+    """Refuse what is no world with outliers, or no student of it."""
+    checks.kind("law", law, Contaminated, "Contaminated(gamma, eta)")
+    students = (SoftSelection, HardSelection, Hebb, Gibbs)
+    checks.kind("rule", rule, students, "SoftSelection(), HardSelection(), Hebb() or Gibbs()")
+
+
 def gamma_of(law: Contaminated, rule: Rule) -> Real:
     r"""The student's $\tilde\gamma$."""
     return law.gamma if rule.gamma is None else rule.gamma

@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 
 from quenched import mixtures
-from quenched.core.figures import Claim, Figure, Kind, Panel, Series, Verdict
+from quenched.core.figures import Claim, Figure, Kind, Panel, Series, Verdict, comparison
 from quenched.core.proof import agreement
 
 TITLE = "Statistical mechanics of the maximum-likelihood density estimation"
@@ -222,7 +222,7 @@ def _error_claims(figure: Figure) -> list[Claim]:
               "two formulations of the theory (erratum B6); replica symmetry is broken there, and annealing does not see the line"),
         Claim("figure 2", "theory (the paper shows no simulation here)", "-", f"annealing: p = {proof.p:.2g}, largest deviation "
               f"{proof.largest:.1f} standard errors beyond 1/N", Verdict.reproduced if proof.passed else Verdict.refuted,
-              "joint test at σ ≥ 1.5, where replica symmetry holds"),
+              "joint test at σ ≥ 1.5, where replica symmetry holds", comparison(figure, "σ ≥ 1.5")),
     ]  # fmt: skip
 
 
@@ -249,7 +249,8 @@ def _minima_claims(figure: Figure) -> list[Claim]:
     return [
         Claim("figure 3", "annealing agrees reasonably with the theory", "reasonable",
               f"p = {proof.p:.2g} beyond 1/N for 1.6 ≤ σ ≤ 3.5; r is {deep:+.3f} off at σ = 0.4, where replica symmetry is broken",
-              Verdict.reproduced if proof.passed else Verdict.refuted, "20 samples at N = 500"),
+              Verdict.reproduced if proof.passed else Verdict.refuted, "20 samples at N = 500",
+              comparison(figure, "1.6 ≤ σ ≤ 3.5")),
         Claim("figure 3", "for σ ≥ 1.5 all starts converge to the same solution, below many minima appear", "onset at 1.5",
               "different minima of " + f"{starts} starts: " + ", ".join(f"{n} at {w:g}" for w, n in minima.items()),
               Verdict.reproduced, "random starts on one sample at N = 500; replica symmetry breaks at 1.5515"),

@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from quenched import outliers
-from quenched.core.figures import Claim, Figure, Kind, Panel, Series, Verdict
+from quenched.core.figures import Claim, Figure, Kind, Panel, Series, Verdict, comparison
 from quenched.core.proof import agreement
 from quenched.core.types import double
 
@@ -59,7 +59,7 @@ def _points(label: str, points: xr.Dataset, axis: str, name: str) -> Series:
 def figure_1(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
     """Soft selection against the Hebb rule."""
     measured = np.array([5.0, 10.0]) if quick else np.array([1.0, 2.0, 3.0, 5.0, 7.5, 10.0])
-    alphas = np.union1d(np.geomspace(0.3, 12, 30), measured)
+    alphas = np.union1d(np.geomspace(0.3, 12, 16 if quick else 30), measured)
     size, runs = (200, 20) if quick else (500, 100)
     series, proof, data = [], {}, {}
     for name, rule in (("soft selection", SOFT), ("Hebb rule", HEBB)):
@@ -80,7 +80,7 @@ def figure_1(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
 def figure_2(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
     """The angle against the number of examples for few and many outliers."""
     measured = np.array([5.0, 10.0]) if quick else np.array([2.0, 5.0, 10.0, 20.0, 40.0])
-    alphas = np.union1d(np.geomspace(1, 60, 24 if quick else 48), measured)
+    alphas = np.union1d(np.geomspace(1, 60, 16 if quick else 48), measured)
     size, runs = (200, 20) if quick else (500, 100)
     few = outliers.curve(LAW, SOFT, alpha=alphas, eta=0.0, branch="informed")
     many = _lowest(outliers.curve(LAW, SOFT, alpha=alphas, eta=4.0))
@@ -174,7 +174,7 @@ def figure_4(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
 def figure_5(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
     """Critical shares of outliers."""
     del key, folder  # theory alone
-    alphas = np.geomspace(2, 60, 12 if quick else 30)
+    alphas = np.geomspace(2, 60, 9 if quick else 30)
     soft, hard = (outliers.transitions(LAW, rule, alpha=alphas) for rule in (SOFT, HARD))
     every = np.full(alphas.shape, True)
     series = []
@@ -215,11 +215,11 @@ def figure_6(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("dietrich1998/figure_6", "Hard selection and the share of outliers", caption, (panel,), data, proof)
 
 
-def _beyond(gamma: float, eta: float, alpha: int, size: int, *, key: Any, folder: Any) -> xr.Dataset:
+def _beyond(gamma: float, eta: float, alpha: int, size: int, *, runs: int, key: Any, folder: Any) -> xr.Dataset:
     """Hard EM in a world beyond the printed critical share, from the best vector along the teacher."""
     law = outliers.Contaminated(gamma, eta)
     start = outliers.TeacherStart(float(outliers.asymptote(law, HARD).R))
-    return outliers.measure(law, HARD, alpha=float(alpha), size=size, runs=10, start=start, key=key, folder=folder)
+    return outliers.measure(law, HARD, alpha=float(alpha), size=size, runs=runs, start=start, key=key, folder=folder)
 
 
 def figure_7(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
@@ -236,7 +236,7 @@ def figure_7(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
         for g, eta in zip(gammas[there], roots[there], strict=True)
     ])  # fmt: skip
     measured = [(0.2, 0.5, 1000, 20), (1.0, 5.0, 10_000, 20)] + ([] if quick else [(2.0, 6.5, 30_000, 10)])
-    points = [_beyond(*one, key=_key(key, 7), folder=folder) for one in measured]
+    points = [_beyond(*one, runs=5 if quick else 10, key=_key(key, 7), folder=folder) for one in measured]
     beyond = np.array([-float(p.free_energy) / alpha for p, (_, _, alpha, _) in zip(points, measured, strict=True)])
     error = np.array(
         [float(p.free_energy_stderr) / alpha for p, (_, _, alpha, _) in zip(points, measured, strict=True)]
@@ -298,9 +298,14 @@ def _learning_claims(made: dict[str, Figure]) -> list[Claim]:
     jump = float(many.alpha[int(np.argmin(np.diff(many.Phi.values)))])
     soft, soft_verdict = _agrees(made["figure_1"], "soft selection")
     naive, naive_verdict = _agrees(made["figure_1"], "Hebb rule")
+    more, more_verdict = _agrees(made["figure_2"], "η = 0, α ≥ 5")
     return [
-        Claim("figure 1", "theory and simulation of soft selection, η = 0", "solid line through the points", soft, soft_verdict, "agreement of five variables"),
-        Claim("figure 1", "theory and simulation of the Hebb rule", "solid line through the points", naive, naive_verdict, "agreement of five variables"),
+        Claim("figure 1", "theory and simulation of soft selection, η = 0", "solid line through the points", soft, soft_verdict, "agreement of five variables",
+              comparison(made["figure_1"], "soft selection")),
+        Claim("figure 1", "theory and simulation of the Hebb rule", "solid line through the points", naive, naive_verdict, "agreement of five variables",
+              comparison(made["figure_1"], "Hebb rule")),
+        Claim("figure 2", "theory and simulation at η = 0", "solid line through the points", more, more_verdict, "agreement of five variables, α ≥ 5",
+              comparison(made["figure_2"], "η = 0, α ≥ 5")),
         Claim("section 5.1", "with all examples weighted equally the teacher is not recovered as α → ∞", "not recovered",
               f"Δ → {float(hebb.R - 1) ** 2:.4f} at η = 0", Verdict.reproduced, "closed form of the Hebb rule"),
         Claim("equation (30)", "Φ ≃ (1/π R∞) √(c/α); R∞ and c depend on η", "both depend on η",
@@ -334,7 +339,7 @@ def _soft_claims(made: dict[str, Figure]) -> list[Claim]:
         Claim("section 3", "effects of replica-symmetry breaking are small", "no stability analysis",
               f"the informed state is stable up to η = {float(lines.replica_symmetry):.3f} at α = 20, so not at its transition", Verdict.corrected,
               "de Almeida-Thouless value of each state"),
-        Claim("figure 4", "good agreement of theory and simulation at small η", "good", words, verdict, "teacher starts, five variables, η ≤ 3"),
+        Claim("figure 4", "good agreement of theory and simulation at small η", "good", words, verdict, "teacher starts, five variables, η ≤ 3", comparison(made["figure_4"], "η ≤ 3, N = 100")),
         Claim("figure 4", "discrepancies close to the transition", "yes", f"η = 3.5: Φ = {apart[0]:.3f} from random starts, {apart[1]:.3f} from the teacher",
               Verdict.reproduced, "the same samples, N = 100: EM loses the informed state before it ends"),
         Claim("figure 4, inset", "finite-size scaling extrapolates to the predicted transition", "good agreement",
@@ -355,7 +360,8 @@ def _hard_claims(made: dict[str, Figure]) -> list[Claim]:
     return [
         Claim("equations (B3), (B4)", "free energy and order parameters of hard selection", f"Φ = {wrong['Phi']:.4f} at α = 20, η = 2", f"Φ = {float(at.Phi):.4f}",
               Verdict.corrected, f"a factor of 2 in the noise term (erratum E5); teacher starts at N = 100 give {float(teacher.Phi.sel(eta=2.0)):.4f} ± {float(teacher.Phi_stderr.sel(eta=2.0)):.4f}"),
-        Claim("figure 6", "theory and simulation of hard selection", "agree away from the transition", words, verdict, "teacher starts and exact descent, η ≤ 3; replica symmetry is never stable here"),
+        Claim("figure 6", "theory and simulation of hard selection", "agree away from the transition", words, verdict, "teacher starts and exact descent, η ≤ 3; replica symmetry is never stable here",
+              comparison(made["figure_6"], "η ≤ 3, N = 100")),
         Claim("equation (31)", "selecting nothing becomes stable at η₀ = -γ̃/2 + γ̃²/4γ", "-2.5", f"{float(lines.trivial_start):.4f}", Verdict.corrected,
               "energy of selecting one example out of none: η₀ = -γ̃/2 + γ̃²/2γ (erratum E6)"),
         Claim("section 5.2", "two solutions", "informed and trivial", f"an overfitted one between η = {float(lines.overfit_start):.3f} and {float(lines.overfit_end):.3f}",

@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from quenched.core import figures
+from quenched.core import checks, figures
 from quenched.core.figures import Kind, Panel, Scale, Series
 from quenched.core.types import InputError
 from quenched.plots import choice, densities, forecasts, trees
@@ -62,7 +62,8 @@ def plot(
 
     Args:
         *results: datasets from `curve`, `measure` or `asymptote`, in any number; or one from `forecast`; or the
-            `splits_` of an annealed mixture, drawn as a tree; or one figure of a paper.
+            `splits_` of an annealed mixture, drawn as a tree; or what `describe` of a fitted density gives; or one
+            figure of a paper.
         ax: axes to draw on, one for each variable; by default a new figure.
         variables: what to draw; by default every order parameter.
         x: the control on the abscissa; by default `alpha` or `examples`, or else the first swept control.
@@ -87,20 +88,30 @@ def plot(
                          f"but {[type(r).__name__ for r in results]} was given.")  # fmt: skip
     if len(datasets) == 1 and trees.is_one(datasets[0]):
         return _tree(datasets[0], ax)
-    names, panels = _panels(datasets, [variables] if isinstance(variables, str) else variables, x)
+    if x is not None and not (isinstance(x, str) and any(x in data.dims for data in datasets)):
+        raise InputError(f"Argument `x` must be a control that takes several values, but {x!r} is none.")
+    names, panels = _panels(datasets, checks.names("variables", variables), x)
     if ax is None:
         return _render("", panels, _new_axes([panel for panel, _ in panels]), own=True)
-    axes = [ax] if isinstance(ax, Axes) else list(ax)
+    axes = _given_axes(ax)
     if len(axes) != len(panels):
         raise InputError(f"Argument `ax` must be one axes for each of {', '.join(names)}, but {len(axes)} was given: "
                          "choose with `variables`.")  # fmt: skip
     return _render("", panels, axes, own=False)
 
 
+def _given_axes(ax: Any) -> list[Axes]:
+    """Axes to draw on."""
+    axes = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
+    if not all(isinstance(one, Axes) for one in axes):
+        raise InputError(f"Argument `ax` must be axes of matplotlib, but {ax!r} was given.")
+    return axes
+
+
 def _tree(data: xr.Dataset, ax: Axes | Sequence[Axes] | None) -> Figure:
     """Draw a splitting sequence."""
     panel = trees.panel(data)
-    axes = _new_axes([panel]) if ax is None else [ax] if isinstance(ax, Axes) else list(ax)
+    axes = _new_axes([panel]) if ax is None else _given_axes(ax)
     if len(axes) != 1:
         raise InputError(f"Argument `ax` must be one axes for a tree, but {len(axes)} was given.")
     trees.paint(axes[0], data, PALETTE)
@@ -120,6 +131,8 @@ def _panels(
             return [str(datasets[0].attrs["source"])], [kind.panel(datasets[0])]
     axis = x or choice.abscissa(datasets)
     names = list(variables or choice.variables(datasets, axis))
+    if not names:
+        raise InputError(f"Argument `results` must have numbers over {axis}, but they have none.")
     return names, [choice.panel(datasets, name, axis) for name in names]
 
 
@@ -133,6 +146,8 @@ def draw(figure: figures.Figure, *, title: bool = True) -> Figure:
     Returns:
         The matplotlib figure.
     """
+    if not figure.panels:
+        return plot(*figure.data.values())
     panels = [(panel, [choice.as_item(s) for s in panel.series]) for panel in figure.panels]
     return _render(figure.title if title else "", panels, _new_axes(figure.panels), own=True)
 

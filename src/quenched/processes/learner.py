@@ -21,7 +21,7 @@ import numpy as np
 from quenched.core import checks
 from quenched.core.linear import inverse_factor
 from quenched.core.types import Array, InputError, Key, double, require_double
-from quenched.processes.model import Empirical, GaussianProcess, declared, numbers
+from quenched.processes.model import Empirical, GaussianProcess, check_pair, declared, numbers
 
 LEAST_NOISE = 1e-6
 """Noise variance below which `descend` does not go: the kernel matrix alone need not be invertible."""
@@ -202,7 +202,8 @@ def most_likely(law: Empirical, rule: GaussianProcess, *, weights: Any = None, s
         weights: `[N]` of 1, or 0 for rows that are left out.
         steps: the largest number of iterations.
     """
-    weights = np.ones(law.rows) if weights is None else np.asarray(weights, dtype=float)
+    check_pair(law, rule)
+    weights = np.ones(law.rows) if weights is None else checks.numbers("weights", weights)
     if weights.shape != (law.rows,) or not np.all((weights == 0) | (weights == 1)):
         raise InputError(f"Argument `weights` must be 0 or 1 for each of the {law.rows} rows, but it is not.")
     return descend(_surprise, law, rule, weights=weights, steps=steps)

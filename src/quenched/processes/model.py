@@ -26,6 +26,8 @@ from quenched.core.types import Array, InputError, Key, Real, double, is_traced,
 
 FEWEST = 5
 """Rows below which no learning curve is worth the name."""
+LEAST_EXAMPLES, MOST_COPIES = 1e-9, 10_000
+"""Mean number of rows in the smallest data set, and of copies of each row in the largest."""
 LARGEST_JITTER = 1e-6
 """Jitter beyond this share of the mean prior variance means that the kernel is not positive definite."""
 
@@ -158,6 +160,20 @@ class GaussianProcess(Rule):
             raise InputError("Argument `kernel` must be symmetric, but its transpose differs.")
 
 
+def check_pair(law: Any, rule: Any) -> None:
+    """Refuse what is no table, or no Gaussian process on it."""
+    checks.kind("law", law, Empirical, "an Empirical table")
+    checks.kind("rule", rule, GaussianProcess, "a GaussianProcess")
+
+
+def sizes_of(examples: Any, rows: int) -> np.ndarray:
+    """Increasing positive sizes of data sets from a table of so many rows."""
+    sizes = checks.increasing("examples", examples, most=MOST_COPIES * rows)
+    if sizes[0] < LEAST_EXAMPLES:
+        raise InputError(f"Argument `examples` must be positive, but it begins with {sizes[0]:g}.")
+    return sizes
+
+
 class Numbers(NamedTuple):
     """Law and rule as arrays: all that exact theory and simulation need."""
 
@@ -195,7 +211,9 @@ def declared(law: Law, rule: GaussianProcess) -> tuple[Numbers, float]:
     Raises:
         InputError: if the kernel matrix has values that are not finite or is not positive definite, even with jitter.
     """
-    n: Numbers = eqx.filter_jit(numbers)(law, rule)
+    # numbers as arrays, so that a program is compiled for all their values and not for one
+    arrays = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, float) else leaf, (law, rule))
+    n: Numbers = eqx.filter_jit(numbers)(*arrays)
     K = np.asarray(n.K)
     if not np.all(np.isfinite(K)) or np.any(np.diagonal(K) <= 0):
         raise InputError("The kernel must give finite numbers and positive variances at these rows, but it does not.")

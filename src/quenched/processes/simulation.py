@@ -37,8 +37,10 @@ from quenched.processes.model import (
     Empirical,
     GaussianProcess,
     Numbers,
+    check_pair,
     coordinates,
     declared,
+    sizes_of,
 )
 
 TINY = 128
@@ -111,6 +113,9 @@ class Plain(Simulator):
 
     fixed: bool = eqx.field(default=False, static=True)
     draws: int = eqx.field(default=1, static=True, init=False)
+
+    def __check_init__(self):
+        checks.flag("fixed", self.fixed)
 
     def counts(self, key: Key, world: World, longest: int) -> Array:
         """Counts of rows drawn one by one, or Poisson counts."""
@@ -299,10 +304,8 @@ def finished(done: Ensemble, worlds: list[World], draws: int) -> Ensemble:
     return dataclasses.replace(done, values={name: values[name] for name in order})
 
 
-def _sizes(examples: Any, fixed: bool) -> np.ndarray:
-    sizes = checks.increasing("examples", examples)
-    if sizes[0] <= 0:
-        raise InputError(f"Argument `examples` must be positive, but {sizes[0]:g} was given.")
+def _sizes(examples: Any, rows: int, fixed: bool) -> np.ndarray:
+    sizes = sizes_of(examples, rows)
     if fixed and np.any(sizes != np.rint(sizes)):
         raise InputError("Argument `examples` must be whole numbers when just as many rows are drawn, but "
                          f"{sizes[sizes != np.rint(sizes)][0]:g} was given.")  # fmt: skip
@@ -369,9 +372,11 @@ def measure(
         >>> bool(points.oob_error[1] < points.oob_error[0])
         True
     """
-    simulator, runs = simulator or LatinHypercube(), checks.whole("runs", runs, least=1)
-    fixed = isinstance(simulator, Plain) and simulator.fixed
-    sizes = _sizes(examples, fixed)
+    check_pair(law, rule)
+    simulator, runs = LatinHypercube() if simulator is None else simulator, checks.whole("runs", runs, least=1)
+    checks.kind("simulator", simulator, Simulator, "LatinHypercube() or Plain()")
+    fixed, variance = isinstance(simulator, Plain) and simulator.fixed, checks.flag("variance", variance)
+    sizes, key = _sizes(examples, law.rows, fixed), checks.key(key)
     plan = controls.expand(law, rule, sweep)
     pairs = [declared(*pair) for pair in zip(plan.laws, plan.rules, strict=True)]
     rows, longest = plan.laws[0].rows, int(sizes[-1]) if fixed else 0
@@ -380,7 +385,7 @@ def measure(
     if batch is None:
         fitting = int(PIECE / (simulator.draws * len(sizes) * ladder[-1][0] ** 3))
         batch = min(runs, max(1, fitting)) if fitting < WIDEST else None
-    run = functools.partial(one_run, simulator=simulator, longest=longest, ladder=ladder, variance=bool(variance))
+    run = functools.partial(one_run, simulator=simulator, longest=longest, ladder=ladder, variance=variance)
     done = ensemble(run, key, worlds, runs=runs, batch=batch, executor=executor, folder=folder, label="data sets")
     result = results.assemble_runs(
         finished(done, worlds, simulator.draws), plan, {"examples": sizes}, MEASURES | {"oob_error_counted": ()},

@@ -273,7 +273,7 @@ def _begin(rule: Rule, table: _Table, prototypes_per_class, start: Fitted | np.n
             raise InputError(f"Argument `start` must have prototypes of all classes, but not of {unknown}.")
     else:
         labels, passes = _labels(rule, table.classes, prototypes_per_class), 0
-        w = _spread(table, labels, rng) if start is None else np.array(start, dtype=np.float64)
+        w = _spread(table, labels, rng) if start is None else checks.numbers("start", start)
     if w.shape != (len(labels), table.X.shape[1]):
         raise InputError(f"Argument `start` must have shape [{len(labels)}, {table.X.shape[1]}], "
                          f"but it has {list(w.shape)}.")  # fmt: skip
@@ -318,7 +318,7 @@ def _read_window(rule: Rule, window: float | None, labels: np.ndarray) -> float 
     if not rule.all_move or len(np.unique(labels)) < 2:
         raise InputError("Argument `window` must be None unless the rule is LVQ21 with two classes or more, "
                          f"but it is {window} for {type(rule).__name__}.")  # fmt: skip
-    if not 0 < window <= 1:
+    if not 0 < checks.number("window", window) <= 1:
         raise InputError(f"Argument `window` must lie above 0 and not above 1, but {window} was given.")
     return float(window)
 
@@ -412,7 +412,8 @@ def fit(
         raise InputError(f"Argument `rule` must be a rule such as LVQ1(0.1), but {rule!r} was given.")
     passes = checks.whole("passes", passes, least=1)
     table = _read(rule, data, sample_weight)
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(checks.key(key))).tolist())
+    shuffle = checks.flag("shuffle", shuffle)
     w, labels, before = _begin(rule, table, prototypes_per_class, start, rng)
     window = _read_window(rule, window, labels)
     rates = np.asarray(jax.vmap(functools.partial(rate_at, rule.rate))(before + jnp.arange(float(passes))))

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks, controls, results
-from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real, real_tuple, reals
+from quenched.core.types import Array, InputError, Key, Real, double, is_traced, label_tuple, real, real_tuple, reals
 
 
 class Mixture(NamedTuple):
@@ -57,7 +57,8 @@ class Law(eqx.Module):
         m = self.mixture()
         examples = checks.whole("examples", examples, least=1)
         size = checks.whole("size", size, least=len(m.labels))
-        xi, k = _sample(self, jax.random.split(key, examples), size)
+        checks.memory("The examples", 8.0 * examples * size)
+        xi, k = _sample(self, jax.random.split(checks.key(key), examples), size)
         return np.asarray(xi), np.asarray(m.labels)[np.asarray(k)]
 
 
@@ -106,7 +107,7 @@ class Clusters(Law):
     """
 
     priors: Any = eqx.field(converter=reals)
-    labels: tuple[int, ...] = eqx.field(converter=lambda labels: tuple(int(s) for s in labels), static=True)
+    labels: tuple[int, ...] = eqx.field(converter=lambda s: label_tuple(() if s is None else s), static=True)
     separations: Any = eqx.field(converter=reals, default=None)
     variances: Any = eqx.field(converter=reals, default=None)
     gram: Any = eqx.field(converter=reals, default=None)
@@ -229,9 +230,7 @@ class Rule(eqx.Module):
     """
 
     rate: Any = eqx.field(converter=real, default=0.1)
-    labels: tuple[int, ...] | None = eqx.field(
-        converter=lambda labels: None if labels is None else tuple(int(s) for s in labels), static=True, default=None
-    )
+    labels: tuple[int, ...] | None = eqx.field(converter=label_tuple, static=True, default=None)
     all_move: ClassVar[bool] = False
 
     def __check_init__(self):
@@ -295,6 +294,8 @@ class LVQ21(Rule):
 
 def shape(law: Law, rule: Rule) -> tuple[int, int]:
     """The numbers of prototypes and clusters, if dynamics are defined for them."""
+    checks.kind("law", law, Law, "a law such as TwoClusters()")
+    checks.kind("rule", rule, Rule, "a rule such as LVQ1(0.1)")
     K, M = len(rule.prototypes(law)), len(law.mixture().labels)
     if K < 2 or (rule.all_move and K != 2):
         raise InputError(f"There must be two prototypes or more (just two for LVQ2.1), but there are {K}.")
@@ -397,3 +398,10 @@ class Overlaps(Start):
             raise InputError(f"Argument `start` must have R of shape {(prototypes, clusters)}, "
                              f"but it has {np.shape(self.R)}.")  # fmt: skip
         return jnp.asarray(self.R), jnp.asarray(self.Q)
+
+
+def start_of(start: Any) -> Start:
+    """The start that was asked for, by default `NearOrigin()`."""
+    start = NearOrigin() if start is None else start
+    checks.kind("start", start, Start, "a start such as NearOrigin()")
+    return start

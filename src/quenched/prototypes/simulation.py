@@ -30,7 +30,6 @@ from quenched.prototypes.learner import update
 from quenched.prototypes.model import (
     ORDER_PARAMETERS,
     Law,
-    NearOrigin,
     Numbers,
     Rule,
     Start,
@@ -41,6 +40,7 @@ from quenched.prototypes.model import (
     numbers_of,
     rate_at,
     shape,
+    start_of,
 )
 
 Record = dict[str, Array]
@@ -207,14 +207,15 @@ def measure(
         >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
         >>> points = prototypes.measure(law, rule, alpha=[1, 5], size=20, runs=20, key=jax.random.key(0))
     """
-    times = checks.increasing("alpha", alpha)
     K, M = shape(law, rule)
     size = checks.whole("size", size, least=1)
+    times = checks.increasing("alpha", alpha, most=checks.MOST / size)
     if size <= K + M:
         raise InputError(f"Argument `size` must exceed the number of vectors, {K} prototypes and {M} centres, "
                          f"but {size} was given.")  # fmt: skip
     tests = checks.whole("tests", tests, least=1)
-    start, simulator = start or NearOrigin(), simulator or Direct()
+    start, simulator, key = start_of(start), Direct() if simulator is None else simulator, checks.key(key)
+    checks.kind("simulator", simulator, Simulator, "Direct() or Chain()")
     _check_start(law, rule, start)
     plan = controls.expand(law, rule, sweep)
     steps = np.rint(times * size)

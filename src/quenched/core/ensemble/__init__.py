@@ -14,6 +14,6 @@ cores.
 """
 
 from quenched.core.ensemble.executors import Dask, Executor, Local, Processes
-from quenched.core.ensemble.sweep import Ensemble, ensemble
+from quenched.core.ensemble.sweep import Ensemble, ensemble, placed
 
-__all__ = ["Dask", "Ensemble", "Executor", "Local", "Processes", "ensemble"]
+__all__ = ["Dask", "Ensemble", "Executor", "Local", "Processes", "ensemble", "placed"]

@@ -25,6 +25,7 @@ import jax
 
 from quenched.core import checks
 from quenched.core.ensemble.program import Piece, Program, Result, compute
+from quenched.core.progress import silence
 from quenched.core.types import InputError
 
 Results = Generator[tuple[int, Result], None, None]
@@ -76,8 +77,8 @@ class Processes(Executor):
                 left[first] = left.pop(first)
             workers = 1 if deaths else min(self.workers, len(left))
             deaths += 1
-            with _pool(workers, payload) as pool, contextlib.suppress(BrokenProcessPool):
-                places = {pool.submit(_run_here, piece): position for position, piece in left.items()}
+            with pool(workers, payload) as ready, contextlib.suppress(BrokenProcessPool):
+                places = {ready.submit(_run_here, piece): position for position, piece in left.items()}
                 for future in futures.as_completed(places):
                     position = places.pop(future)
                     with contextlib.suppress(BrokenProcessPool):
@@ -109,7 +110,7 @@ class Dask(Executor):
 
         if not pieces:
             return
-        with self._connected() as client:
+        with self.connected() as client:
             # As a task, not as scattered data: the scheduler can make it again when its holders die.
             payload = client.submit(bytes, _packed(program), pure=False)
             tasks = client.map(_run_there, pieces, payload=payload, pure=False)
@@ -125,7 +126,12 @@ class Dask(Executor):
                 client.cancel(tasks)
 
     @contextlib.contextmanager
-    def _connected(self) -> Iterator[Any]:
+    def connected(self) -> Iterator[Any]:
+        """The client, for a block.
+
+        Raises:
+            InputError: if no scheduler answers at the address.
+        """
         from distributed import Client
 
         if not isinstance(self.client, str):
@@ -149,20 +155,20 @@ def _packed(program: Program) -> bytes:
 
 
 @contextlib.contextmanager
-def _pool(workers: int, payload: bytes) -> Iterator[futures.ProcessPoolExecutor]:
-    """A pool that ends with its block: politely when all is done, by force otherwise."""
+def pool(workers: int, payload: bytes = b"") -> Iterator[futures.ProcessPoolExecutor]:
+    """Fresh processes that end with their block: politely when all is done, by force otherwise."""
     platforms = jax.config.jax_platforms  # pyright: ignore[reportAttributeAccessIssue]
     context = multiprocessing.get_context("spawn")
-    pool = futures.ProcessPoolExecutor(workers, context, _begin, (payload, platforms))
+    ready = futures.ProcessPoolExecutor(workers, context, _begin, (payload, platforms))
     try:
-        yield pool
+        yield ready
     except BaseException:
-        processes = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
+        processes = list((ready._processes or {}).values())
+        ready.shutdown(wait=False, cancel_futures=True)
         for process in processes:  # a worker inside a compiled program hears nothing gentler
             process.kill()
         raise
-    pool.shutdown(wait=True, cancel_futures=True)
+    ready.shutdown(wait=True, cancel_futures=True)
 
 
 _payload = b""
@@ -174,6 +180,7 @@ def _begin(payload: bytes, platforms: str | None) -> None:
     _payload = payload
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     jax.config.update("jax_platforms", platforms)
+    silence()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

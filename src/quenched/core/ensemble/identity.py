@@ -26,7 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 
 _SKIPPED = {"__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "_abc_impl",
-            "__dataclass_fields__", "__dataclass_params__"}  # fmt: skip
+            "__dataclass_fields__", "__dataclass_params__",
+            "__slotnames__"}  # fmt: skip  the last is put there when an object is first pickled or copied
 
 
 def digest(*values: Any) -> str:

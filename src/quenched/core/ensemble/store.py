@@ -7,19 +7,17 @@ a whole piece or none; a checksum of name and contents guards against what a fai
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import io
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import checks, files
 from quenched.core.types import InputError
 
 
@@ -41,12 +39,14 @@ class Store:
         Raises:
             InputError: if it is not one.
         """
-        path = Path(folder)
+        path = checks.path("folder", folder)
         try:
+            if not os.fspath(folder):
+                raise ValueError("it has no name")  # it would be the present folder
             checks.try_folder(path)
-        except OSError as error:
-            raise InputError(f"Argument `folder` must be a folder that can be written, but {path} is not: "
-                             f"{error.strerror or error}.") from error  # fmt: skip
+        except (OSError, ValueError) as error:
+            raise InputError(f"Argument `folder` must be a folder that can be written, but {folder!s} is not: "
+                             f"{getattr(error, 'strerror', None) or error}.") from error  # fmt: skip
         return cls(path)
 
     def read(self, name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...] | None:
@@ -97,19 +97,10 @@ class Store:
         return self.folder / f"width-{family}.json"
 
     def _replace(self, path: Path, content: bytes) -> None:
-        temporary = None
         try:
-            with tempfile.NamedTemporaryFile(dir=self.folder, suffix=".tmp", delete=False) as file:
-                temporary = file.name
-                file.write(content)
-            os.replace(temporary, path)
-            temporary = None
+            files.write(path, content)
         except OSError as error:
             self.unsaved.append(f"{error.strerror or error}")
-        finally:
-            if temporary is not None:
-                with contextlib.suppress(OSError):
-                    os.unlink(temporary)
 
 
 def _checksum(name: str, leaves: Sequence[np.ndarray]) -> bytes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import dataclasses
 import importlib.metadata
+import math
 import numbers
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -25,6 +27,23 @@ from quenched.core.types import InputError, Key, double
 
 WIDEST = 64
 """Runs in a piece, unless there are fewer runs or less memory. Wider pieces are hardly faster on a CPU."""
+
+_place: contextvars.ContextVar[tuple[Executor | None, Any]] = contextvars.ContextVar("place", default=(None, None))
+
+
+@contextlib.contextmanager
+def placed(executor: Executor | None = None, folder: str | os.PathLike[str] | None = None) -> Iterator[None]:
+    """Where the ensembles of a block run and keep their pieces, unless they say otherwise themselves.
+
+    Args:
+        executor: `Local()`, `Processes(...)` or `Dask(...)`.
+        folder: where finished pieces are kept.
+    """
+    before = _place.set((executor, folder))
+    try:
+        yield
+    finally:
+        _place.reset(before)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,6 +82,10 @@ class Ensemble:
         squares = np.sum(np.where(good, self.values[name] - mean, 0.0) ** 2, axis=1)
         return np.where(count > 1, np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1)), np.inf)
 
+    def ordered(self, order: np.ndarray) -> Ensemble:
+        """The same with the axis after the runs in another order."""
+        return dataclasses.replace(self, values={name: value[:, :, order] for name, value in self.values.items()})
+
     def _sums(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The sum over good runs, their number, and which they are, all ready to broadcast."""
         if not isinstance(self.values, dict) or name not in self.values:
@@ -97,7 +120,7 @@ def ensemble(
         parameters: one pytree for each point, all of one structure; numbers may vary from point to point.
         runs: how many runs at each point.
         batch: how many runs make a piece; chosen by memory if not given.
-        executor: `Local()`, `Processes(...)` or `Dask(...)`; by default `Local()`.
+        executor: `Local()`, `Processes(...)` or `Dask(...)`; by default that of `placed`, or else `Local()`.
         folder: where finished pieces are kept. A later call with the same function, key and points computes
             only what is missing; more runs or more points at the end are welcome.
         label: a word for the progress bar, which appears on a terminal when the work is long.
@@ -121,12 +144,14 @@ def ensemble(
     """
     runs = checks.whole("runs", runs, least=1)
     batch = None if batch is None else checks.whole("batch", batch, least=1)
-    executor = Local() if executor is None else executor
+    there, kept = _place.get()
+    executor = (there or Local()) if executor is None else executor
+    folder = kept if folder is None else folder
     if not isinstance(executor, Executor):
         raise InputError(f"Argument `executor` must be Local(), Processes() or Dask(), but {executor!r} was given.")
     if not callable(function):
         raise InputError(f"Argument `function` must be a function of (key, parameters), but it is {function!r}.")
-    key, points = _key(key), _points(parameters)
+    key, points = checks.key(key), _points(parameters)
     store = None if folder is None else Store.open(folder)
     program = _program(function, points[0], str(jax.random.key_impl(key)), runs, batch, store)
     work = _Work(program, _pieces(program, key, points, runs), store, len(points), runs)
@@ -137,15 +162,6 @@ def ensemble(
             work.take(missing[position], result)
             advance(work.size(missing[position]))
     return work.ensemble()
-
-
-def _key(key: Any) -> Any:
-    """The key in its typed form."""
-    if isinstance(key, jax.Array) and key.ndim == 1 and key.dtype == np.uint32:  # the older form, PRNGKey
-        key = jax.random.wrap_key_data(key)
-    if not isinstance(key, jax.Array) or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key) or key.ndim:
-        raise InputError(f"Argument `key` must be one JAX key, as `jax.random.key(0)`, but it is {key!r}.")
-    return key
 
 
 def _points(parameters: Any) -> list[Any]:
@@ -201,6 +217,8 @@ def _program(
 
 
 def _pieces(program: Program, key: Any, points: list[Any], runs: int) -> list[Piece]:
+    outputs = sum(math.prod(shape) for shape in program.outputs()[0])
+    checks.memory("All runs", 8.0 * len(points) * runs * outputs)
     keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(len(points), dtype=jnp.uint32))
     data = np.asarray(jax.random.key_data(keys))
     numbers = [tuple(leaf for leaf in jax.tree.leaves(point) if is_number(leaf)) for point in points]

@@ -141,6 +141,7 @@ def check(problem: Problem) -> None:
         InputError: if the energy is not one number for one field, is not finite at ordinary fields, or falls faster
             than any parabola, so that it has no minimum.
     """
+    checks.kind("problem", problem, Problem, "a replica.Problem")
     one = jax.ShapeDtypeStruct((), jnp.float64)
     for name, function in (("energy", problem.energy), ("norm", problem.norm)):
         shape = getattr(jax.eval_shape(function, one, one), "shape", None)

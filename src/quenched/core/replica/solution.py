@@ -269,6 +269,7 @@ def _begin(start: Any) -> tuple[Array, ...] | None:
     """A checked start."""
     if start is None:
         return None
-    if len(start) != 3 or not np.all(np.isfinite(start)) or start[1] <= 0 or start[2] <= 0:
+    given = checks.numbers("start", start)
+    if given.shape != (3,) or not np.all(np.isfinite(given)) or given[1] <= 0 or given[2] <= 0:
         raise InputError(f"Argument `start` must be (R, Q, z) with positive Q and z, but {start} was given.")
-    return _numbers(*start)
+    return _numbers(*given)

@@ -28,7 +28,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, Real, real
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.links import SquareRoot
-from quenched.fields.model.operators import Laplacian, Mass, Operator
+from quenched.fields.model.operators import Laplacian, Mass, Operator, check_operator
 from quenched.fields.model.priors import operator_of
 from quenched.fields.model.problem import Problem
 
@@ -64,6 +64,9 @@ class Jacobi(LearningMatrix):
 
     operator: Operator | None = None
 
+    def __check_init__(self):
+        check_operator(self.operator)
+
     def step(self, problem: Problem, field: np.ndarray, G: np.ndarray, iteration: int) -> np.ndarray:
         """$G/D$."""
         D = np.diag(_operator(problem, self.operator).matrix).reshape(G.shape)
@@ -78,6 +81,9 @@ class GaussSeidel(LearningMatrix):
     """
 
     operator: Operator | None = None
+
+    def __check_init__(self):
+        check_operator(self.operator)
 
     def step(self, problem: Problem, field: np.ndarray, G: np.ndarray, iteration: int) -> np.ndarray:
         """By forward substitution."""
@@ -94,6 +100,9 @@ class PriorRelaxation(LearningMatrix):
     """
 
     operator: Operator | None = None
+
+    def __check_init__(self):
+        check_operator(self.operator)
 
     def step(self, problem: Problem, field: np.ndarray, G: np.ndarray, iteration: int) -> np.ndarray:
         r"""$K^\# G$ and the part of $G$ in the null space."""
@@ -114,6 +123,7 @@ class Massive(LearningMatrix):
     operator: Operator | None = None
 
     def __check_init__(self):
+        check_operator(self.operator)
         checks.positive("mass", self.mass)
 
     def step(self, problem: Problem, field: np.ndarray, G: np.ndarray, iteration: int) -> np.ndarray:
@@ -151,6 +161,10 @@ class DirichletRelaxation(LearningMatrix):
 
     boundary: Any
     operator: Operator | None = None
+
+    def __check_init__(self):
+        check_operator(self.operator)
+        checks.finite("boundary", self.boundary)
 
     def step(self, problem: Problem, field: np.ndarray, G: np.ndarray, iteration: int) -> np.ndarray:
         r"""$K_{II}^{-1} G_I$."""

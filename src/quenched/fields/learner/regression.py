@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.model.likelihoods import GaussianData
 from quenched.fields.model.operators import Operator
@@ -80,7 +81,9 @@ def regress(problem: Problem, *, data_space: bool | None = None) -> Regression:
         raise InputError("Argument `problem` must be a regression, of `GaussianData` and `Direct`, but it is not.")
     prior, data = combined(problem.prior), problem.likelihood
     null = prior.operator.null_space().reshape(-1, problem.grid.size)
-    if data_space is None:
+    if data_space is not None:
+        data_space = checks.flag("data_space", data_space)
+    else:
         data_space = len(null) == 0 and len(data.targets) < problem.grid.size
     if data_space and len(null):
         raise InputError(
@@ -102,7 +105,11 @@ def _in_data_space(K: Operator, t: np.ndarray, null: np.ndarray, data: GaussianD
     places, y, noise = _noise(data)
     unit = np.eye(K.grid.size)
     C = K.solve(unit.reshape(-1, *K.grid.shape)).reshape(K.grid.size, -1) / K.grid.cell
-    factor = scipy.linalg.cholesky(C[np.ix_(places, places)] + np.diag(noise), lower=True)
+    try:
+        factor = scipy.linalg.cholesky(C[np.ix_(places, places)] + np.diag(noise), lower=True)
+    except np.linalg.LinAlgError:
+        raise InputError(f"Argument `variance` must be larger beside a prior of variance {C.max():.3g}, but "
+                         f"{noise.min():g} is lost in rounding.") from None  # fmt: skip
     half = scipy.linalg.solve_triangular(factor, C[places], lower=True)
     off = scipy.linalg.solve_triangular(factor, y - t[places], lower=True)
     evidence = -0.5 * float(off @ off) - float(np.sum(np.log(np.diag(factor)))) - 0.5 * len(y) * np.log(2 * np.pi)

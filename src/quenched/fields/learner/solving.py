@@ -43,8 +43,8 @@ class Fit:
         density: $P$ on the grid, normalised.
         energy: minus the log-posterior, up to a constant.
         kkt: the residual of the stationarity equation, per volume.
-        trace: `energy`, `training_error` (minus the mean log-likelihood of the data), `step` and `kkt` over the
-            iterations.
+        trace: `energy`, `training_error` (minus the mean log-likelihood of the data), `step` (0 at the last) and `kkt`
+            over the iterations.
         outcome: `converged`: the residual vanished; `stalled`: it did not, within the allowed iterations.
         problem: what was solved.
     """
@@ -131,7 +131,7 @@ def solve(
                          "exactly by `regress`.")  # fmt: skip
     if not isinstance(method, LearningMatrix):
         raise InputError(f"Argument `method` must be a learning matrix, such as Newton(), but {method!r} was given.")
-    checks.positive("tolerance", tolerance)
+    checks.positive("tolerance", checks.number("tolerance", tolerance))
     max_steps = checks.whole("max_steps", max_steps, least=1)
     counts: Any = problem.likelihood.counts  # pyright: ignore[reportAttributeAccessIssue]
     enough = tolerance * max(1.0, float(np.max(counts)) / problem.grid.cell)
@@ -140,7 +140,7 @@ def solve(
         energy, G, error = (np.asarray(part) for part in _look(problem, field))
         free = positive.free(field, G) if isinstance(problem.link, Density) else np.full(field.shape, True)
         kkt = float(np.max(np.abs(np.where(free, G, 0.0))))
-        trace.append([float(energy), float(error), np.nan, kkt])
+        trace.append([float(energy), float(error), 0.0, kkt])
         if kkt <= enough or iteration == max_steps:
             break
         moved, length = _moved(problem, method, field, G, free, iteration)

@@ -17,7 +17,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, Real, real
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.links import Density
-from quenched.fields.model.operators import Mass, Operator
+from quenched.fields.model.operators import Mass, Operator, check_operator
 from quenched.fields.model.priors import operator_of
 from quenched.fields.model.problem import Problem
 
@@ -97,6 +97,8 @@ class Kernel(Start):
 
     def __check_init__(self):
         checks.positive("mass", self.mass)
+        check_operator(self.operator)
+        checks.flag("conditional", self.conditional)
 
     def field(self, problem: Problem) -> Any:
         r"""That of $\ln C N$."""
@@ -118,6 +120,7 @@ class Truncated(Start):
 
     def __check_init__(self):
         checks.positive("mass", self.mass)
+        check_operator(self.operator)
 
     def field(self, problem: Problem) -> Any:
         """That of the log-density $C N$."""
@@ -132,6 +135,9 @@ class Given(Start):
     """
 
     given: Any
+
+    def __check_init__(self):
+        checks.finite("given", self.given)
 
     def field(self, problem: Problem) -> Any:
         """It, if it may be one."""

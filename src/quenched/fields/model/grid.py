@@ -47,9 +47,9 @@ class Dirichlet(Ends):
     upper: float | None = None
 
     def __post_init__(self) -> None:
-        checks.finite("value", self.value)
+        checks.finite("value", checks.number("value", self.value))
         if self.upper is not None:
-            checks.finite("upper", self.upper)
+            checks.finite("upper", checks.number("upper", self.upper))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,11 +76,12 @@ class Axis:
     name: str = ""
 
     def __post_init__(self) -> None:
-        checks.finite("low", self.low)
-        checks.finite("high", self.high)
+        checks.finite("low", checks.number("low", self.low))
+        checks.finite("high", checks.number("high", self.high))
         checks.whole("points", self.points, least=2)
         if not self.low < self.high:
             raise InputError(f"Argument `low` must lie below `high`, but {self.low:g} and {self.high:g} were given.")
+        checks.kind("name", self.name, str, "text")
         if not isinstance(self.ends, Ends):
             raise InputError(f"Argument `ends` must be Free(), Periodic() or Dirichlet(value), but {self.ends!r} "
                              "was given.")  # fmt: skip
@@ -153,10 +154,10 @@ class Grid:
 
     def __init__(self, given: Sequence[Axis] = (), over: Sequence[Axis] = ()):
         for name, axes in (("given", given), ("over", over)):
-            axes = (axes,) if isinstance(axes, Axis) else tuple(axes)
-            if not all(isinstance(axis, Axis) for axis in axes):
+            several = (axes,) if isinstance(axes, Axis) else axes
+            if not isinstance(several, (list, tuple)) or not all(isinstance(axis, Axis) for axis in several):
                 raise InputError(f"Argument `{name}` must be a list of axes, but {axes!r} was given.")
-            object.__setattr__(self, name, axes)
+            object.__setattr__(self, name, tuple(several))
         if not self.axes:
             raise InputError("A grid must have at least one axis, but none was given.")
 
@@ -192,6 +193,7 @@ class Grid:
 
     def place(self, axis: Axis) -> int:
         """The dimension of a field that an axis is."""
+        checks.kind("axis", axis, Axis, "an Axis")
         same = [i for i, one in enumerate(self.axes) if one is axis] or [
             i for i, one in enumerate(self.axes) if one == axis
         ]
@@ -209,10 +211,7 @@ class Grid:
 
     def indices(self, points: Any) -> np.ndarray:
         """The place of the grid point nearest to each of some points `[n, dimensions]`."""
-        try:
-            table = np.asarray(points, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError("Argument `points` must be a table of numbers, but it is not.") from None
+        table = checks.numbers("points", points)
         table = table[:, None] if table.ndim == 1 and len(self.axes) == 1 else table
         if table.ndim != 2 or table.shape[1] != len(self.axes) or len(table) == 0:
             raise InputError(f"Argument `points` must be rows of {len(self.axes)} numbers, but its shape is "
@@ -245,10 +244,7 @@ class Grid:
 
     def check(self, name: str, field: Any) -> np.ndarray:
         """A field as an array of the right shape."""
-        try:
-            array = np.asarray(field, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"Argument `{name}` must be an array of numbers, but it is not.") from None
+        array = checks.numbers(name, field)
         if array.shape not in ((), self.shape):
             raise InputError(
                 f"Argument `{name}` must have the shape {self.shape} of the grid, but it has {array.shape}."

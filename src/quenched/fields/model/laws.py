@@ -44,6 +44,7 @@ class TrueDensity(Law):
     density: Any = eqx.field(converter=reals)
 
     def __check_init__(self):
+        checks.kind("grid", self.grid, Grid, "a Grid")
         P = self.grid.check("density", self.density)
         total = P.sum(axis=self.grid.dims) * self.grid.spacing
         if not self.grid.over or np.any(P < 0) or np.any(np.abs(total - 1) > NORMALISED):
@@ -78,6 +79,7 @@ class TrueFunction(Law):
     variance: Real = eqx.field(converter=real, default=1.0)
 
     def __check_init__(self):
+        checks.kind("grid", self.grid, Grid, "a Grid")
         self.grid.check("values", self.values)
         checks.positive("variance", self.variance)
 
@@ -115,6 +117,8 @@ class MaximumPosterior(Rule):
     strength: Real = eqx.field(converter=real, default=1.0)
 
     def __check_init__(self):
+        checks.kind("link", self.link, Link, "a link such as LogDensity(grid)")
+        checks.kind("prior", self.prior, Prior, "a prior such as Gaussian(Laplacian(grid))")
         checks.positive("strength", self.strength)
         if self.prior.grid != self.link.grid:
             raise InputError("Prior and link must live on one grid, but they have different ones.")

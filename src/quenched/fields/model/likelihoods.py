@@ -45,7 +45,9 @@ class DensityData(Likelihood):
     counts: Any = None
 
     def __check_init__(self):
-        if self.counts is None:
+        if self.counts is not None:
+            checks.not_negative("counts", self.counts)
+        else:
             checks.finite("points", self.points)
             if np.size(self.points) == 0:
                 raise InputError("Argument `points` must have at least one point, but there is none.")
@@ -85,7 +87,9 @@ class GaussianData(Likelihood):
     places: Any = None
 
     def __check_init__(self):
-        if self.places is None:
+        if self.places is not None:
+            checks.not_negative("places", self.places)
+        else:
             checks.finite("points", self.points)
             checks.finite("targets", self.targets)
             checks.positive("variance", self.variance)

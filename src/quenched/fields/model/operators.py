@@ -34,6 +34,9 @@ class Operator(eqx.Module):
 
     grid: Grid = eqx.field(static=True)
 
+    def __check_init__(self):
+        checks.kind("grid", self.grid, Grid, "a Grid")
+
     @abc.abstractmethod
     def apply(self, field: Any) -> Any:
         r"""$K \phi$; fields may have further dimensions in front."""
@@ -175,6 +178,7 @@ def Laplacian(grid: Grid, *axes: Axis) -> Waves:
         >>> fields.Laplacian(fields.Grid(over=[line])).matrix.diagonal().round(12).tolist()
         [1.0, 2.0, 2.0, 1.0]
     """
+    checks.kind("grid", grid, Grid, "a Grid")
     values = np.zeros(grid.shape)
     for i in [grid.place(axis) for axis in axes] or range(len(grid.axes)):
         values = values + grid.axes[i].modes[0].reshape([-1 if j == i else 1 for j in range(len(grid.axes))])
@@ -183,8 +187,9 @@ def Laplacian(grid: Grid, *axes: Axis) -> Waves:
 
 def Mass(grid: Grid, value: float = 1.0) -> Waves:
     """The identity times a number: fields are small."""
+    checks.kind("grid", grid, Grid, "a Grid")
     checks.not_negative("value", value)
-    return Waves(grid, np.full(grid.shape, float(value)))
+    return Waves(grid, np.full(grid.shape, checks.number("value", value)))
 
 
 class Filter(Operator):
@@ -197,6 +202,7 @@ class Filter(Operator):
     W: Any = eqx.field(converter=reals)
 
     def __check_init__(self):
+        checks.kind("grid", self.grid, Grid, "a Grid")
         if np.ndim(self.W) != 2 or np.shape(self.W)[1] != self.grid.size:
             raise InputError(f"Argument `W` must be a matrix with {self.grid.size} columns, but its shape is "
                              f"{np.shape(self.W)}.")  # fmt: skip
@@ -240,6 +246,7 @@ def Difference(grid: Grid, axis: Axis, order: int) -> Operator:
         axis: along which.
         order: of the derivative.
     """
+    checks.kind("grid", grid, Grid, "a Grid")
     place, order = grid.place(axis), checks.whole("order", order, least=1)
     if isinstance(axis.ends, Periodic):
         return Laplacian(grid, axis) ** order
@@ -264,6 +271,7 @@ class Dense(Operator):
     given: Any = eqx.field(converter=reals)
 
     def __check_init__(self):
+        checks.kind("grid", self.grid, Grid, "a Grid")
         if is_traced(self.given):
             return
         M = np.asarray(self.given, dtype=np.float64)
@@ -308,3 +316,8 @@ class Sum(Operator):
 
 def _terms(operator: Operator) -> tuple[tuple[float, Operator], ...]:
     return operator.terms if isinstance(operator, Sum) else ((1.0, operator),)
+
+
+def check_operator(operator: Any) -> None:
+    """Refuse what is neither an operator nor left out."""
+    checks.kind("operator", operator, (Operator, type(None)), "an operator such as Laplacian(grid), or None")

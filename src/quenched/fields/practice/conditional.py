@@ -157,7 +157,9 @@ def quantiles(line: Line, density: np.ndarray, levels: np.ndarray) -> np.ndarray
         root = np.sqrt(np.maximum(P**2 + 2 * rest * (after - P) / h, 0.0))
         step = np.divide(2 * rest, P + root, out=np.zeros_like(rest), where=P + root > 0)
         found[:, k] = line.low + j[:, 0] * h + np.minimum(step, h)
-        with np.errstate(divide="ignore", invalid="ignore"):  # beyond the ends, where there is no tail to speak of
+        with np.errstate(
+            divide="ignore", invalid="ignore", over="ignore"
+        ):  # beyond the ends, where there is no tail to speak of
             under = line.low + low * np.log(level / below[:, 0])
             over = line.high - high * np.log((1 - level) / (1 - below[:, -1]))
         found[:, k] = np.where(level < below[:, 0], under, np.where(level > below[:, -1], over, found[:, k]))

@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import xarray as xr
 
 from quenched.core import checks, controls, results
@@ -115,7 +114,7 @@ def measure(
         examples: increasing numbers of examples, or one.
         runs: how many data sets.
         key: a JAX key; the same key gives the same numbers, whatever the executor.
-        batch: runs in a piece of work.
+        batch: runs computed side by side; by default what fits in memory.
         executor: `Local()`, `Processes(n)` or `Dask(client)`.
         folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
         **sweep: any number of the law or the rule, above all `strength`; a sequence becomes a dimension.
@@ -145,11 +144,9 @@ def measure(
     for n in sizes:  # the shape of the data changes: each is a program of its own
         run = functools.partial(_one_run, examples=checks.whole("examples", int(n), least=1))
         done = ensemble(run, key, points, runs=runs, batch=batch, executor=executor, folder=folder, label="data sets")
-        stalled = done.values.pop("stalled")
-        one = results.assemble_runs(
-            done, plan, {}, ORDER_PARAMETERS, {}, science="fields", source="simulation", seed=results.seed(key)
+        parts.append(
+            results.assemble_runs(
+                done, plan, {}, ORDER_PARAMETERS, {}, science="fields", source="simulation", seed=results.seed(key)
+            )
         )
-        word = np.where(np.any(stalled > 0, axis=1), "stalled", "converged")
-        parts.append(one.assign(outcome=(plan.dims, word.reshape(plan.shape))))
-    result: xr.Dataset = xr.concat(parts, xr.Variable("examples", sizes), data_vars="all", combine_attrs="override")  # pyright: ignore[reportAssignmentType]
-    return result.isel(examples=0) if np.ndim(examples) == 0 else result
+    return results.stack(parts, "examples", examples)

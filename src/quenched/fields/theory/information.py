@@ -48,13 +48,13 @@ def _mutual_of_each(means: Array, rows: Array, sigma: Array, points: int) -> Arr
 
 def _checked(probabilities: Any, means: Any, sigma: float) -> tuple[np.ndarray, np.ndarray, int]:
     """Probabilities and means as arrays, and how many points their integrals need."""
-    p, m = np.asarray(probabilities, dtype=np.float64), np.asarray(means, dtype=np.float64)
+    p, m = checks.numbers("probabilities", probabilities), checks.numbers("means", means)
     if m.ndim != 2 or m.shape[1] != 2 or p.shape != (len(m),):
         raise InputError("Argument `means` must be a row of two numbers for each probability, but their shapes are "
                          f"{m.shape} and {p.shape}.")  # fmt: skip
     checks.finite("means", m)
     checks.not_negative("probabilities", p)
-    checks.positive("sigma", sigma)
+    checks.positive("sigma", checks.number("sigma", sigma))
     if abs(p.sum() - 1) > 1e-9:
         raise InputError(f"Argument `probabilities` must sum to 1, but it sums to {p.sum():g}.")
     apart = float(np.ptp(m)) / float(sigma)
@@ -104,10 +104,11 @@ def learning_decay(
         `probability` over `examples` and `state`, and `information` over `examples`.
     """
     p, m, points = _checked(prior, means, sigma)
-    if not checks.whole("truth", truth, least=0) < len(m):
+    truth = checks.whole("truth", truth, least=0)
+    if not truth < len(m):
         raise InputError(f"Argument `truth` must be one of the {len(m)} states, but {truth} was given.")
     n = checks.whole("examples", examples, least=1)
-    where, noise = jax.random.split(key)
+    where, noise = jax.random.split(checks.key(key))
     place = np.asarray(jax.random.bernoulli(where, shape=(n,)), dtype=int)
     y = m[truth, place] + float(sigma) * np.asarray(jax.random.normal(noise, (n,)))
     steps = -((y[:, None] - m[:, place].T) ** 2) / (2 * float(sigma) ** 2)  # [n, l]

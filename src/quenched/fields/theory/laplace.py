@@ -63,7 +63,7 @@ class Laplace:
         """
         from scipy.stats import norm
 
-        checks.inside("level", level, 0, 1)
+        checks.inside("level", checks.number("level", level), 0, 1)
         q = float(norm.ppf(0.5 + level / 2))
         if isinstance(self.problem.link, Direct):
             s = np.sqrt(np.diag(self.covariance)).reshape(self.field.shape)
@@ -91,6 +91,7 @@ def laplace(problem: Problem, field: Any) -> Laplace:
         InputError: for densities bounded by zero, at which the posterior is no Gaussian, or a field that is no minimum
             of positive curvature.
     """
+    checks.kind("problem", problem, Problem, "a Problem")
     if isinstance(problem.link, Density):
         raise InputError("Argument `problem` must not have the link Density, because at a bound P = 0 the posterior is "
                          "no Gaussian: use LogDensity.")  # fmt: skip

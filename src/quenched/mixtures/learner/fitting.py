@@ -107,7 +107,7 @@ def _scaled(X: np.ndarray, omega: np.ndarray, rule: Rule) -> tuple[Rows, Scale]:
 def _start(start: Fitted | np.ndarray, rows: Rows, scale: Scale, how: Settings) -> Gaussians:
     """Given Gaussians, or centres with the widths of the rows nearest to them, in the units of the rows."""
     K, N = how.components, rows.Z.shape[1]
-    given = np.asarray(start.centres if isinstance(start, Fitted) else start, dtype=np.float64)
+    given = checks.numbers("start", start.centres if isinstance(start, Fitted) else start)
     if given.shape != (K, N) or not np.all(np.isfinite(given)):
         raise InputError(
             f"Argument `start` must be finite centres of shape [{K}, {N}], but its shape is {given.shape}."
@@ -181,14 +181,16 @@ def fit(
         raise InputError(f"Argument `rule` must be Spherical(), Diagonal() or MaximumLikelihood(width), but {rule!r} "
                          "was given.")  # fmt: skip
     components = checks.whole("components", components, least=1)
-    checks.inside("step", step, 0, 1)
-    checks.not_negative("noise", noise)
-    checks.positive("accuracy", accuracy)
+    checks.inside("step", checks.number("step", step), 0, 1)
+    checks.not_negative("noise", checks.number("noise", noise))
+    checks.positive("accuracy", checks.number("accuracy", accuracy))
     how = Settings(rule, components, step, noise, accuracy, checks.whole("passes", passes, least=1))
     X, omega = _read(data, sample_weight, components)
     rows, scale = _scaled(X, omega, rule)
+    if not isinstance(rule, MaximumLikelihood) and not np.any(rows.Z):
+        raise InputError("Argument `data` must hold different rows, or no width can be learned, but all are the same.")
     begin = None if start is None else _start(start, rows, scale, how)
-    seed = [0] if key is None else np.asarray(jax.random.key_data(key)).tolist()
+    seed = [0] if key is None else np.asarray(jax.random.key_data(checks.key(key))).tolist()
     rng = np.random.default_rng(seed)
     tries = 1 if begin is not None else checks.whole("n_init", n_init, least=1)
     return max((_mixture(rows, scale, how, rng, begin) for _ in range(tries)), key=lambda one: one.log_likelihood)

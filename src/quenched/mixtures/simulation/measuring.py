@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -11,11 +10,11 @@ import numpy as np
 import xarray as xr
 
 from quenched.core import checks, results
-from quenched.core.ensemble import Ensemble, ensemble
+from quenched.core.ensemble import ensemble
 from quenched.core.types import Array, Key, Outcome, double
 from quenched.mixtures.learner.two_centres import Relaxed
 from quenched.mixtures.model import ORDER_PARAMETERS, Annealed, Law, MaximumLikelihood, Start
-from quenched.mixtures.simulation.runs import Asked, anneal, ask, observe, scatter, world
+from quenched.mixtures.simulation.runs import anneal, ask, observe, scatter, world
 
 
 def _one_run(key: Key, point: Any, *, P: int, size: int, tests: int) -> dict[str, Array]:
@@ -64,7 +63,7 @@ def measure(
         start: `Annealed()` (default): each run anneals its sample once, through all widths; or `RandomStart()`, anew
             at each width.
         tests: fresh examples on which the error of each run is counted.
-        batch: runs in a piece of work.
+        batch: runs computed side by side; by default what fits in memory.
         executor: `Local()`, `Processes(n)` or `Dask(client)`.
         folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
         **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
@@ -91,23 +90,14 @@ def measure(
         done = ensemble(
             run, key, asked.points, runs=runs, batch=batch, executor=executor, folder=folder, label="samples"
         )
-        parts.append(_named(done, asked, size=size, tests=tests, seed=results.seed(key), start=results.describe(start)))
-    result: xr.Dataset = xr.concat(parts, xr.Variable("alpha", alphas), data_vars="all", combine_attrs="override")  # pyright: ignore[reportAssignmentType]
-    result = result.isel(alpha=0) if np.ndim(alpha) == 0 else result
+        parts.append(
+            results.assemble_runs(
+                done.ordered(asked.order), asked.plan, {"width": asked.widths[asked.order]}, ORDER_PARAMETERS, {},
+                size=size, tests=tests, seed=results.seed(key), start=results.describe(start), science="mixtures",
+                source="simulation",
+            )
+        )  # fmt: skip
+    result = results.stack(parts, "alpha", alpha)
     if not swept:
-        return result.isel(width=0)
+        return result.isel(width=0, drop=True)
     return result.assign_attrs(sweep=" ".join([*asked.plan.dims, "width"]))
-
-
-def _named(done: Ensemble, asked: Asked, **attrs: Any) -> xr.Dataset:
-    """The runs as a dataset, widths in the order in which they were asked for."""
-    values = {name: value[:, :, asked.order] for name, value in done.values.items()}
-    stalled = values.pop("stalled")
-    done = dataclasses.replace(done, values=values)
-    axes = {"width": asked.widths[asked.order]}
-    result = results.assemble_runs(
-        done, asked.plan, axes, ORDER_PARAMETERS, {}, science="mixtures", source="simulation", **attrs
-    )
-    outcome = np.where(np.any(stalled > 0, axis=1), Outcome.stalled.name, Outcome.converged.name)
-    result["outcome"] = ((*asked.plan.dims, "width"), outcome.reshape(*asked.plan.shape, -1))
-    return result

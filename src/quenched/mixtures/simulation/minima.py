@@ -49,6 +49,14 @@ def _one_spectrum(key: Key, point: Any, *, P: int, size: int, starts: int) -> di
     return run(key, point)
 
 
+def _starts(start: Any, annealed: Any) -> tuple[RandomStart, Annealed]:
+    """How the minima are sought, and the annealed one beside them."""
+    random, annealed = RandomStart() if start is None else start, Annealed() if annealed is None else annealed
+    checks.kind("start", random, RandomStart, "RandomStart(scale)")
+    checks.kind("annealed", annealed, Annealed, "Annealed()")
+    return random, annealed
+
+
 @double
 def spectrum(
     law: Law,
@@ -78,7 +86,7 @@ def spectrum(
         start: length of the random starts.
         annealed: how the annealed solution is found.
         executor: `Local()`, `Processes(n)` or `Dask(client)`.
-        folder: where finished pieces are kept.
+        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
         **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
 
     Returns:
@@ -95,7 +103,7 @@ def spectrum(
         ('run', 'width', 'start')
     """
     size, starts = checks.whole("size", size, least=2), checks.whole("starts", starts, least=1)
-    random, annealed = start or RandomStart(), annealed or Annealed()
+    random, annealed = _starts(start, annealed)
     swept = np.ndim(sweep.get("width", 0)) > 0
     asked = ask(law, rule, random, sweep)
     points = [(one, (annealed, random), widths) for one, _, widths in asked.points]
@@ -159,6 +167,8 @@ def follow(
     runs: int = 1,
     start: RandomStart | None = None,
     annealed: Annealed | None = None,
+    executor: Any = None,
+    folder: Any = None,
 ) -> xr.Dataset:
     """Individual minima followed up and down in width, each step from where the last one ended.
 
@@ -174,6 +184,8 @@ def follow(
         runs: how many samples.
         start: length of the random starts.
         annealed: how the annealed solution is found.
+        executor: `Local()`, `Processes(n)` or `Dask(client)`.
+        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
 
     Returns:
         `free_energy`, `r`, `q` over `run`, `width` (`from_width` among them) and `start`; and
@@ -190,15 +202,15 @@ def follow(
         [0.4, 0.45, 0.5, 0.55]
     """
     size, starts = checks.whole("size", size, least=2), checks.whole("starts", starts, least=1)
-    checks.positive("from_width", from_width)
+    checks.positive("from_width", checks.number("from_width", from_width))
     widths = checks.increasing("width", width)
     checks.positive("width", widths[0])
-    random, annealed = start or RandomStart(), annealed or Annealed()
+    random, annealed = _starts(start, annealed)
     asked = ask(law, rule, random, {"width": from_width})
     below, above = widths[widths < from_width][::-1], widths[widths > from_width]
     point = (law, (annealed, random), (np.float64(from_width), below, above))
     run = functools.partial(_one_pursuit, P=checks.examples(alpha, size, least=2), size=size, starts=starts)
-    done = ensemble(run, key, [point], runs=runs, label="samples")
+    done = ensemble(run, key, [point], runs=runs, executor=executor, folder=folder, label="samples")
     every = np.concatenate([below[::-1], [from_width], above])
     return _listed(done.values, asked, every, alpha=alpha, size=size, from_width=from_width, seed=results.seed(key),
                    start=results.describe(random))  # fmt: skip

@@ -21,7 +21,7 @@ import numpy as np
 import xarray as xr
 
 from quenched.core import checks, controls, results
-from quenched.core.types import Array, Outcome, double, outcome_names
+from quenched.core.types import Array, InputError, Outcome, double, outcome_names
 from quenched.mixtures.model import MaximumLikelihood, TwoGaussians
 from quenched.mixtures.theory.scaled import equations
 
@@ -102,7 +102,11 @@ def _newton(v: np.ndarray, l: float, chosen: tuple[int, ...], free: tuple[int, .
 def critical(l: float) -> np.ndarray:
     r"""$(0, \ln b, 0, \ln\alpha_c)$: (A) and (B) at $k = c = 0$."""
     start = np.array([[0.0, np.log(1 - 1e-4), 0.0, 0.0]])  # from above, where the equations are convex
-    return _newton(start, l, (0, 1), (LOG_B, LOG_ALPHA))[0][0]
+    found, _, left = _newton(start, l, (0, 1), (LOG_B, LOG_ALPHA))
+    if not left[0] < GOOD:
+        raise InputError("Argument `separation` must be one at which the lines can be followed, but at "
+                         f"{np.sqrt(2 * l):g} their beginning is lost in rounding.")  # fmt: skip
+    return found[0]
 
 
 def _follow(kind: Kind, l: float, grid: np.ndarray) -> np.ndarray:
@@ -119,7 +123,10 @@ def _follow(kind: Kind, l: float, grid: np.ndarray) -> np.ndarray:
     while ahead and len(path) + len(ahead) < MOST:
         by = ahead[-1] - path[-1][kind.along]
         if len(path) > 1:
-            start = path[-1:] + by * (path[-1] - path[-2]) / (path[-1][kind.along] - path[-2][kind.along])
+            last = path[-1][kind.along] - path[-2][kind.along]
+            if last == 0:  # steps were halved until nothing moved: the line is lost here
+                break
+            start = path[-1:] + by * (path[-1] - path[-2]) / last
         else:  # if c is an unknown it begins as the square of k, by a factor that is not known
             squares = by**2 * 2.0 ** np.arange(-3, 7) if C in free and kind.along == K else np.zeros(1)
             start = path[0] + by * unit[kind.along] + squares[:, None] * unit[C]
@@ -197,6 +204,7 @@ def phase_lines(law: TwoGaussians, *, alpha: Any, **sweep: Any) -> xr.Dataset:
         >>> lines.splitting_ordered.values.round(4).tolist()
         [2.1, 1.875]
     """
+    checks.kind("law", law, TwoGaussians, "a TwoGaussians law")
     alphas = checks.increasing("alpha", alpha)
     checks.positive("alpha", alphas)
     plan = controls.expand(law, MaximumLikelihood(), sweep)

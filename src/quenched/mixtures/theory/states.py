@@ -244,6 +244,8 @@ def curve(law: TwoGaussians, rule: MaximumLikelihood, *, alpha: Any, **sweep: An
         >>> [str(phase) for phase in curve.phase.values]
         ['random', 'ordered', 'unsplit']
     """
+    checks.kind("law", law, TwoGaussians, "a TwoGaussians law")
+    checks.kind("rule", rule, MaximumLikelihood, "a MaximumLikelihood rule")
     alphas = checks.increasing("alpha", alpha)
     checks.positive("alpha", alphas)
     plan = controls.expand(law, rule, sweep)
@@ -260,7 +262,7 @@ def _optimal(law: TwoGaussians, alphas: Array) -> Array:
     l = jnp.square(law.separation) / 2
 
     def update(_: int, c2: Array) -> Array:
-        B = l * c2
+        B = jnp.maximum(l * c2, 1e-30)  # without any overlap there is no Gaussian to average over
         T = jax.vmap(lambda B: gaussian.average(jnp.tanh, B, B))(B)
         return alphas * l * T / (1 + alphas * l * T)
 
@@ -281,6 +283,7 @@ def optimum(law: TwoGaussians, *, alpha: Any) -> xr.Dataset:
     Returns:
         `error` over `alpha`.
     """
+    checks.kind("law", law, TwoGaussians, "a TwoGaussians law")
     alphas = checks.increasing("alpha", alpha)
     checks.positive("alpha", alphas)
     found = xr.Dataset({"error": ("alpha", np.asarray(_optimal(law, alphas)))}, {"alpha": alphas})

@@ -46,7 +46,7 @@ class Fitted:
         midpoint: the centre of the outliers `[N]`.
         gamma: $\gamma$, the inverse variance of informative rows in each direction.
         spread: $\rho$, the variance of the outliers in units of $1/\gamma$.
-        eta: $\eta$, the logarithm of the number of outliers for each informative row.
+        eta: $\eta$, the logarithm of the number of outliers for each informative row; minus infinity for `Hebb`.
         unknown: $s_k$, the posterior variance of each centre, all directions together, `[K]`; zero but for hard
             selection.
         selected: how much each training row counts `[n]`: the probability that it is informative, 0 or 1 for hard
@@ -144,14 +144,14 @@ def _settings(rule: Any, prior: Any, spread: Any, eta: Any, accuracy: Any, passe
     if not isinstance(rule, (SoftSelection, HardSelection, Hebb)):
         raise InputError(f"Argument `rule` must be SoftSelection(), HardSelection() or Hebb(), but {rule!r} was given.")
     if prior is not None:
-        checks.positive("prior", prior)
+        checks.positive("prior", checks.number("prior", prior))
     if eta is not None:
-        checks.finite("eta", eta)
+        checks.finite("eta", checks.number("eta", eta))
     if spread is not None:
-        checks.finite("spread", spread)
+        checks.finite("spread", checks.number("spread", spread))
         if spread < 1:
             raise InputError(f"Argument `spread` must be at least 1, but {spread} was given.")
-    checks.positive("accuracy", accuracy)
+    checks.positive("accuracy", checks.number("accuracy", accuracy))
     return _Settings(rule, prior, spread, eta, accuracy, checks.whole("passes", passes, least=1))
 
 

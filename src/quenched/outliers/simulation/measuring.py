@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Any
 
@@ -10,10 +9,10 @@ import numpy as np
 import xarray as xr
 
 from quenched.core import checks, results
-from quenched.core.ensemble import Ensemble, ensemble
-from quenched.core.types import Key, Outcome, double
+from quenched.core.ensemble import ensemble
+from quenched.core.types import Key, double
 from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, Rule, Start
-from quenched.outliers.simulation.runs import Asked, ask, one_run
+from quenched.outliers.simulation.runs import ask, one_run
 
 
 @double
@@ -46,7 +45,7 @@ def measure(
             at one of very many selections, and from random starts at a bad one already where the best one is good;
             or `CarriedStart()`, from each eta to the next larger one.
         descend: in hard selection, whether to flip single examples after EM until no flip lowers the energy.
-        batch: runs in a piece of work.
+        batch: runs computed side by side; by default what fits in memory.
         executor: `Local()`, `Processes(n)` or `Dask(client)`.
         folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
         **sweep: any field of the law or the rule; a sequence becomes a dimension of the result. All `eta` are met by
@@ -75,23 +74,14 @@ def measure(
         done = ensemble(
             run, key, asked.points, runs=runs, batch=batch, executor=executor, folder=folder, label="samples"
         )
-        parts.append(_named(done, asked, size=size, seed=results.seed(key)))
-    result: xr.Dataset = xr.concat(parts, xr.Variable("alpha", alphas), data_vars="all", combine_attrs="override")  # pyright: ignore[reportAssignmentType]
-    result = result.isel(alpha=0) if np.ndim(alpha) == 0 else result
+        parts.append(
+            results.assemble_runs(
+                done.ordered(asked.order), asked.plan, {"eta": asked.etas[asked.order]},
+                ORDER_PARAMETERS | dict.fromkeys(done.values, ()), {}, size=size, seed=results.seed(key),
+                start=results.describe(asked.points[0][2]), science="outliers", source="simulation",
+            )
+        )  # fmt: skip
+    result = results.stack(parts, "alpha", alpha)
     if not swept:
-        return result.isel(eta=0)
+        return result.isel(eta=0, drop=True)
     return result.assign_attrs(sweep=" ".join([*asked.plan.dims, "eta"]))
-
-
-def _named(done: Ensemble, asked: Asked, **attrs: Any) -> xr.Dataset:
-    """The runs as a dataset, eta in the order in which they were asked for."""
-    values = {name: value[:, :, asked.order] for name, value in done.values.items()}
-    stalled = values.pop("stalled")
-    done = dataclasses.replace(done, values=values)
-    axes = {"eta": asked.etas[asked.order]}
-    dims = ORDER_PARAMETERS | dict.fromkeys(values, ())
-    attrs |= {"start": results.describe(asked.points[0][2]), "science": "outliers", "source": "simulation"}
-    result = results.assemble_runs(done, asked.plan, axes, dims, {}, **attrs)
-    outcome = np.where(np.any(stalled > 0, axis=1), Outcome.stalled.name, Outcome.converged.name)
-    result["outcome"] = ((*asked.plan.dims, "eta"), outcome.reshape(*asked.plan.shape, -1))
-    return result

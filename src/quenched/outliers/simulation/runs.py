@@ -20,15 +20,13 @@ from quenched.outliers.model import (
     Hebb,
     RandomStart,
     Rule,
-    SoftSelection,
     Start,
     TeacherStart,
+    check_pair,
     draw,
     gamma_of,
 )
 from quenched.outliers.simulation import gibbs
-
-RULES = (SoftSelection, HardSelection, Hebb, Gibbs)
 
 
 def world(key: Key, law: Contaminated, etas: Array, P: int, size: int) -> em.Rows:
@@ -118,11 +116,7 @@ class Asked(NamedTuple):
 
 def ask(law: Any, rule: Any, start: Any, sweep: dict[str, Any]) -> Asked:
     """Every run goes through all eta, so they are no points of the sweep."""
-    if not isinstance(law, Contaminated):
-        raise InputError(f"Argument `law` must be Contaminated(gamma, eta), but {law!r} was given.")
-    if not isinstance(rule, RULES):
-        raise InputError(f"Argument `rule` must be SoftSelection(), HardSelection(), Hebb() or Gibbs(), but {rule!r} "
-                         "was given.")  # fmt: skip
+    check_pair(law, rule)
     if start is None:
         start = TeacherStart() if isinstance(rule, HardSelection) else RandomStart()
     if not isinstance(start, Start):

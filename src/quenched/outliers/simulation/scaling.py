@@ -55,7 +55,7 @@ def onsets(
         key: a JAX key.
         start: as in `measure`.
         executor: `Local()`, `Processes(n)` or `Dask(client)`.
-        folder: where finished pieces are kept.
+        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
 
     Returns:
         Over `size`: the onset as `eta` and, as the share of informative examples there, `informative`, each with
@@ -74,7 +74,7 @@ def onsets(
     """
     numbers, etas = checks.increasing("sizes", sizes), checks.increasing("eta", eta, least=-np.inf)
     Ns = np.array([checks.whole("sizes", int(N) if N == int(N) else N, least=1) for N in numbers])
-    runs = checks.whole("runs", runs, least=20)
+    runs, key = checks.whole("runs", runs, least=20), checks.key(key)
     if len(etas) < 2:
         raise InputError(f"Argument `eta` must be at least two numbers, but it is {etas}.")
     points = [

@@ -26,7 +26,7 @@ from scipy.special import expit, ndtr
 from quenched.core import controls, results
 from quenched.core.gaussian import TAIL, legendre
 from quenched.core.types import Outcome
-from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, Rule, gamma_of
+from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, Rule, check_pair, gamma_of
 
 PANELS, NODES = 64, 16
 """Gauss-Legendre panels over a Gaussian, and nodes on each."""
@@ -81,6 +81,9 @@ def _best(law: Contaminated, rule: Rule) -> float:
     tried = np.union1d(np.geomspace(least, LARGEST, POINTS), np.geomspace(0.01, LARGEST, POINTS))
     k = int(np.clip(np.argmax(population(law, rule, tried).G), 1, len(tried) - 2))
     low, high = tried[[k - 1, k + 1]]
+    ends = population(law, rule, tried[[k - 1, k + 1]]).slope
+    if not ends[0] * ends[1] < 0:  # the best overlap is smaller or larger than all that are tried
+        return np.nan
     R = brentq(lambda R: float(population(law, rule, R).slope), low, high, xtol=1e-15 * low)
     return float(R)  # pyright: ignore[reportArgumentType]
 
@@ -103,6 +106,7 @@ def asymptote(law: Contaminated, rule: Rule, **sweep: Any) -> xr.Dataset:
         >>> found.R.values.round(9), found.c.values.round(4)
         (array([1., 1.]), array([0.2184, 9.1311]))
     """
+    check_pair(law, rule)
     plan = controls.expand(law, rule, sweep)
     found = [_limit(one, student) for one, student in zip(plan.laws, plan.rules, strict=True)]
     values = {name: np.array([[one[name]] for one in found]) for name in found[0]}
@@ -113,10 +117,14 @@ def asymptote(law: Contaminated, rule: Rule, **sweep: Any) -> xr.Dataset:
 def _limit(law: Contaminated, rule: Rule) -> dict[str, float]:
     """One row of the result."""
     R, gt = _best(law, rule), float(gamma_of(law, rule))
+    if not np.isfinite(R):
+        names = ("R", "Q", "c", "Phi_amplitude", "example_energy", "selected")
+        return dict.fromkeys(names, np.nan) | {"outcome": Outcome.failed}
     at = population(law, rule, R)
     T = float(rule.temperature) if isinstance(rule, Gibbs) else 0.0
     c = float(R**2 * at.p2 / at.informed**2 / law.gamma + T * R / (gt * at.informed))
     return {
         "R": R, "Q": R * R, "c": c, "Phi_amplitude": np.sqrt(c) / (np.pi * R),
-        "example_energy": -float(at.G), "selected": float(at.p), "outcome": Outcome.converged,
+        "example_energy": -float(at.G), "selected": float(at.p),
+        "outcome": Outcome.converged if np.isfinite(c) else Outcome.failed,
     }  # fmt: skip

@@ -11,7 +11,7 @@ import xarray as xr
 from quenched.core import checks, controls, results
 from quenched.core.progress import track
 from quenched.core.types import InputError, double
-from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, Rule
+from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, Rule, check_pair
 from quenched.outliers.theory.branches import FORMS, check_eta, numbers, states, trace
 from quenched.outliers.theory.states import BRANCHES, Branch, State, state
 
@@ -45,7 +45,8 @@ def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: Branch | str | N
         >>> [str(outcome) for outcome in curve.outcome.sel(branch="overfit").values]
         ['absent', 'converged']
     """
-    if branch is not None and branch not in BRANCHES:
+    check_pair(law, rule)
+    if branch is not None and not (isinstance(branch, str) and branch in BRANCHES):
         raise InputError(f"Argument `branch` must be one of {', '.join(BRANCHES)}, but {branch!r} was given.")
     alphas = checks.increasing("alpha", alpha)
     checks.positive("alpha", alphas)

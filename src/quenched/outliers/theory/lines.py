@@ -10,7 +10,7 @@ import xarray as xr
 from quenched.core import checks, controls, results, saddle
 from quenched.core.progress import track
 from quenched.core.types import InputError, Outcome, double, outcome_names
-from quenched.outliers.model import Contaminated, Rule
+from quenched.outliers.model import Contaminated, Rule, check_pair
 from quenched.outliers.theory.branches import FORMS, Branches, numbers, states, trace
 
 PAIRS = (("informed", "overfit"), ("overfit", "trivial"), ("informed", "trivial"))
@@ -41,6 +41,7 @@ def transitions(law: Contaminated, rule: Rule, *, alpha: Any, **sweep: Any) -> x
         >>> round(float(found.informed_overfit), 3), round(float(found.overfit_trivial), 2)
         (3.742, 5.71)
     """
+    check_pair(law, rule)
     if type(rule) not in FORMS:
         raise InputError("Argument `rule` must be SoftSelection or HardSelection, "
                          f"but {type(rule).__name__} has one branch.")  # fmt: skip
@@ -95,6 +96,7 @@ def _crossing(branches: Branches, a: str, b: str) -> float | None:
     arms = branches.arms
     if b == "trivial" and np.isfinite(branches.threshold):  # of no energy
         marks = saddle.locate(branches.form.landscape.free_energy, arms[a]) if a in arms else ()  # pyright: ignore[reportArgumentType]
+        marks = [mark for mark in marks if mark.control > branches.threshold]  # before it there is no such state
     else:
         marks = saddle.crossings(arms[a], arms[b]) if a in arms and b in arms else ()
     return next((mark.control for mark in marks), None)

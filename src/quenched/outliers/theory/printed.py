@@ -7,6 +7,7 @@ r"""The theory as it was printed, with its errors; only to show the difference.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -68,6 +69,7 @@ def hard_equations(x: Array, at: Setting) -> tuple[Array, Readings]:
     return r, Readings(f, jnp.full((), jnp.nan), Qh / alpha)
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def _state(equations: scaled.Equations, at: Setting, start: tuple[Real, Real, Real] | None) -> State:
     begin = guess(at, "informed") if start is None else scaled.unknowns(*start)
     found = scaled.search(equations, begin, at, plain_steps=scaled.RELAXED if start is None else 0)

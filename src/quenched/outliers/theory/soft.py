@@ -31,8 +31,8 @@ from quenched.core.types import Array
 from quenched.outliers.model import Contaminated, SoftSelection
 from quenched.outliers.theory.scaled import Readings, Setting, order_parameters, setting
 
-PANELS, NODES = 8, 12
-"""Gauss-Legendre panels on either side of the jump, and nodes on each."""
+NODES = 56
+"""Gauss-Legendre nodes on either side of the jump: the integrands are analytic, so that no panels are needed."""
 
 NARROW = 1e-8
 """A Gaussian narrower than this sees a straight map."""
@@ -121,8 +121,6 @@ def _nodes(m: Array, s: Array, b: Array) -> tuple[Array, Array, Array]:
     straight = jnp.diff(ends) * s / (1 - b * jax.nn.sigmoid(edges[:, :1]) * jax.nn.sigmoid(-edges[:, :1]))
     reach = jnp.where(s < NARROW, straight / jnp.cosh(low), reach)
     t, weight = legendre(NODES)
-    t = ((np.arange(PANELS)[:, None] + t) / PANELS).ravel()
-    weight = np.tile(weight / PANELS, PANELS)
     # from the edge on, in a form that keeps its digits where the Gaussian is narrow
     shift = 2 * jnp.cosh(low + reach * t / 2) * jnp.sinh(reach * t / 2)
     w = edges[:, :1] + shift
@@ -144,6 +142,13 @@ def _edge(b: Array, y: Array) -> Array:
 
     b0, y0 = jax.lax.stop_gradient((b, y))
     straight = jnp.where(b0 < 4, y0 / jnp.maximum(1 - b0 / 4, 1e-12), jnp.inf)  # as steep everywhere as at 0
-    w = jax.lax.fori_loop(0, 40, lambda _, w: step(w, b0, y0), jnp.minimum(y0 + b0 / 2, straight))
+    start = jnp.minimum(y0 + b0 / 2, straight)
+
+    def falls(state: tuple[Array, Array, Array]) -> Array:
+        before, w, count = state
+        return jnp.any(w < before) & (count < 40)  # a double root, of b = 4, needs that many
+
+    begin = (jnp.full_like(start, jnp.inf), start, jnp.asarray(0))
+    _, w, _ = jax.lax.while_loop(falls, lambda s: (s[1], step(s[1], b0, y0), s[2] + 1), begin)
     exists = (y0 > 0) | (b0 > 4)
     return jnp.where(exists, step(jnp.where(exists, w, 1.0), b, y), 0.0)

@@ -8,7 +8,25 @@ in the captions. `quick=True` tries fewer keys.
 from quenched.papers.lemm1999.figures import FIGURES
 from quenched.papers.lemm1999.statements import claims
 
-__all__ = ["FIGURES", "REFERENCE", "TITLE", "claims"]
+__all__ = ["FIGURES", "NOT_BUILT", "REFERENCE", "TITLE", "claims"]
 
 TITLE = "Bayesian Field Theory: nonparametric approaches to density estimation, regression and inverse quantum problems"
 REFERENCE = "J. C. Lemm, Bayesian Field Theory (1999)"
+
+NOT_BUILT = {
+    "figure_1": "A drawing of the model as a graph: there is nothing to compute.",
+    "figure_2": "A drawing of a predictive density between states of Nature: there is nothing to compute.",
+    "figure_5": "Robust error functions: error functions other than quadratic ones are not built.",
+    "figure_6": "Joint posterior of a field and a hyperparameter: hyperpriors are not built.",
+    "figure_7": "Stationary states of a mixture of priors over temperature: OR of priors is not built.",
+    "figure_8": "Stationary states of a mixture of priors over temperature: OR of priors is not built.",
+    "figure_9": "Joint posterior of a field and a temperature for a mixture of priors: OR of priors is not built.",
+    "figure_10": "The same for other data: OR of priors is not built.",
+    "figure_11": "Weights of a mixture of priors over temperature: OR of priors is not built.",
+    "figure_12": "Potentials that are not quadratic: only Gaussian priors are built.",
+    **{
+        f"figure_{number}": "Density estimation with a mixture of two templates: OR of priors is not built."
+        for number in range(23, 29)
+    },
+}
+"""Figures of the paper that are not computed, and why."""

@@ -22,9 +22,9 @@ import xarray as xr
 from quenched.core import checks, controls, results
 from quenched.core.ensemble import Ensemble, ensemble
 from quenched.core.progress import track
-from quenched.core.types import InputError, Key, Outcome, double
+from quenched.core.types import Key, Outcome, double
 from quenched.processes import simulation
-from quenched.processes.model import MEASURES, Empirical, GaussianProcess, coordinates, declared
+from quenched.processes.model import MEASURES, Empirical, GaussianProcess, check_pair, coordinates, declared, sizes_of
 from quenched.processes.theory.closures import Closure
 from quenched.processes.theory.curve import LARGEST_EXACT, Solver, derived, units
 
@@ -86,11 +86,10 @@ def curve(
         >>> processes.curve(law, rule, examples=[100, 442]).source.values.tolist()
         ['theory', 'theory']
     """
-    sizes = checks.increasing("examples", examples)
-    if sizes[0] <= 0:
-        raise InputError(f"Argument `examples` must be positive, but it begins with {sizes[0]:g}.")
-    checks.positive("accuracy", accuracy)
-    key = jax.random.key(0) if key is None else key
+    check_pair(law, rule)
+    sizes, cheapest = sizes_of(examples, law.rows), checks.flag("cheapest", cheapest)
+    checks.positive("accuracy", checks.number("accuracy", accuracy))
+    key = jax.random.key(0) if key is None else checks.key(key)
     plan = controls.expand(law, rule, sweep)
     values, about = [], {}
     for one_law, one_rule in zip(plan.laws, plan.rules, strict=True):
@@ -193,7 +192,9 @@ class Draws:
                 break
             wanted = min(MOST_BLOCKS, max(count + 1, math.ceil(count * min((stderr / (accuracy * mean)) ** 2, 4.0))))
         point = {name: done.mean(name)[0, 0] for name in MEASURES}
-        point |= {f"{name}_stderr": done.stderr(name)[0, 0] for name in MEASURES}
+        # what never came has no mean, and as in `measure` an infinite standard error
+        errors = {name: done.stderr(name)[0, 0] for name in MEASURES}
+        point |= {f"{name}_stderr": np.where(np.isnan(error), np.inf, error) for name, error in errors.items()}
         reached = Outcome.converged if stderr <= accuracy * mean else Outcome.stalled
         return {**point, **_checked(found), "source": "draws", "draws": count * BLOCK.draws, "outcome": reached}
 

@@ -120,8 +120,8 @@ def forecast(
     law = Empirical(table.X, table.y)
     sizes = _sizes(examples, law.rows)
     check = checks.whole("check", check, least=0)
-    checks.positive("accuracy", accuracy)
-    key = jax.random.key(0) if key is None else key
+    checks.positive("accuracy", checks.number("accuracy", accuracy))
+    key, tune = jax.random.key(0) if key is None else checks.key(key), checks.flag("tune", tune)
     draw = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
     work = 1 + (trials.FOLDS if tune else 0) + trials.HALVINGS + GROUPS
     with _threads(law.rows):

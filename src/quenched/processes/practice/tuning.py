@@ -79,6 +79,8 @@ def tune(
         raise InputError(f"Argument `law` must be an Empirical table, but {type(law).__name__} was given.")
     rule = learner.default_rule(law) if rule is None else rule
     aim = Evidence() if aim is None else aim
+    checks.kind("rule", rule, GaussianProcess, "a GaussianProcess")
+    checks.kind("aim", aim, Aim, "Evidence() or PredictedError()")
     weights = np.ones(law.rows) if isinstance(aim, Evidence) else None
     return learner.descend(_objective(aim), law, rule, weights=weights, steps=steps)
 

@@ -35,7 +35,8 @@ def examples_for(result: xr.Dataset, error: float) -> float | tuple[float, float
         >>> round(processes.examples_for(curve, 0.2), 9)
         20.0
     """
-    checks.positive("error", error)
+    checks.kind("result", result, xr.Dataset, "a result of curve, measure or forecast")
+    checks.positive("error", checks.number("error", error))
     if "refused" in result:
         return _range(result, float(error))
     if "oob_error" not in result or result["oob_error"].dims != ("examples",) or result.sizes["examples"] < 2:

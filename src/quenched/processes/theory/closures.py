@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from quenched.core import checks
 from quenched.core.types import Array, Real, is_traced
 
 ANY_RATIO = 256
@@ -82,6 +83,13 @@ class Cavity(Closure):
         oob = cavity_variance(g, mu, s2, terms)
         a1, a2, t1, t2 = _averages(oob, mu, s2, terms)
         return Site(t1 / a1, (t2 - jnp.square(t1)) / (a2 * jnp.square(a1)), a1)
+
+
+def closure_of(closure: Any) -> Closure:
+    """The closure that was asked for, by default `Cavity()`."""
+    closure = Cavity() if closure is None else closure
+    checks.kind("closure", closure, Closure, "Cavity() or Variational()")
+    return closure
 
 
 def terms_for(mu: Real) -> int:

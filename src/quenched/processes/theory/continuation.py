@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+FLAT = 1e-9
+"""Logarithms of ridges that differ by less, as a share, are those of one ridge."""
 NEGLIGIBLE = 1e-11
 """Eigenvalues below this share of the largest count as zero: they are rounding."""
 FULLEST = 0.7
@@ -222,7 +224,8 @@ def _extend(spectrum: Spectrum, s2: float, m: np.ndarray) -> State:
     top = NEAR * (float(spectrum.lam.sum()) / spectrum.rows + s2)  # there the effective ridge is above NEAR * now
     seen = state(spectrum, last * STEP ** np.arange(max(np.ceil(np.log(top / last) / np.log(STEP)), TAIL), -1, -1))
     kappa_e, df_e, B_e = (float(x[-1]) for x in (seen.kappa, seen.df1, seen.B))
-    slope = np.polyfit(np.log(seen.kappa[-TAIL:]), np.log(seen.df1[-TAIL:]), 1)[0]
+    x, y = np.log(seen.kappa[-TAIL:]), np.log(seen.df1[-TAIL:])
+    slope = np.polyfit(x, y, 1)[0] if np.ptp(x) > FLAT * np.max(np.abs(x)) else 0.0  # the table shows one ridge only
     power = float(np.clip(-slope, 1e-3, 1 - 1e-3))
 
     def df1(kappa: float | np.ndarray) -> float | np.ndarray:
@@ -295,7 +298,7 @@ def kurtosis(residual: np.ndarray) -> float:
 def without(known: Modes, s2: float, rows: np.ndarray) -> Spectrum:
     """The spectrum of the table without some rows; eigenvalues far below the noise are left out."""
     spectrum, phi, y = known
-    bright = spectrum.lam >= FAINT * s2
+    bright = spectrum.lam >= min(FAINT * s2, spectrum.lam.max())  # the largest stays, however faint
     root = np.sqrt(spectrum.lam[bright])
     F = phi[np.ix_(rows, np.flatnonzero(bright))] * root
     rest = spectrum.rows - len(rows)

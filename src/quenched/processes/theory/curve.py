@@ -24,13 +24,15 @@ from quenched.processes.model import (
     MULTIPLICITIES,
     Empirical,
     GaussianProcess,
+    check_pair,
     coordinates,
     declared,
     numbers,
+    sizes_of,
 )
 from quenched.processes.theory import lowrank, trust
 from quenched.processes.theory.algebra import Algebra, Exact
-from quenched.processes.theory.closures import Cavity, Closure, terms_for
+from quenched.processes.theory.closures import Closure, closure_of, terms_for
 from quenched.processes.theory.solution import Solution, solve, solved
 
 LARGEST_EXACT = 20_000
@@ -89,7 +91,7 @@ def state(law: Empirical, rule: GaussianProcess, examples: Real, closure: Closur
     require_double("processes.theory.state")
     n = numbers(law, rule)
     mu, algebra = jnp.asarray(examples, float) / law.rows, Exact(n.K)
-    found, _ = solve(algebra, n.y, n.s2, mu, closure or Cavity(), algebra.prior(), terms=terms_for(mu))
+    found, _ = solve(algebra, n.y, n.s2, mu, closure_of(closure), algebra.prior(), terms=terms_for(mu))
     return _measures(found, n.y, n.s2)
 
 
@@ -175,7 +177,7 @@ class Solver:
     """
 
     def __init__(self, law: Empirical, rule: GaussianProcess, closure: Closure | None = None, rank: int | None = None):
-        self.closure = closure or Cavity()
+        self.closure = closure_of(closure)
         self.rows = law.rows
         self._algebra, self._y, self._s2, self.about, self._factor = _prepare(law, rule, rank)
         self.reference = reference(self._algebra, self._y, self._s2, law.rows)
@@ -226,12 +228,8 @@ def curve(
         and `self_check_variance` (its deviations), `error_632`, `error_632plus`, `rmse` and `oob_rmse` in the target's
         own units, `training_error`, `leave_one_out` and `outcome`.
     """
-    sizes = checks.increasing("examples", examples)
-    if sizes[0] <= 0:
-        raise InputError(f"Argument `examples` must be positive, but it begins with {sizes[0]:g}.")
-    closure = closure or Cavity()
-    if rank is not None:
-        rank = checks.whole("rank", rank, least=1)
+    check_pair(law, rule)
+    sizes, closure = sizes_of(examples, law.rows), closure_of(closure)
     plan = controls.expand(law, rule, sweep)
     points = [_one(law, rule, sizes, closure, rank) for law, rule in zip(plan.laws, plan.rules, strict=True)]
     values = {name: np.stack([point[0][name] for point in points]) for name in points[0][0]}
@@ -278,7 +276,7 @@ def _prepare(law: Empirical, rule: GaussianProcess, rank: int | None) -> tuple[A
                              f"{law.rows}: give `rank`, such as rank=512.")  # fmt: skip
         n, jitter = declared(law, rule)
         return Exact(n.K), n.y, n.s2, {"jitter": jitter}, None
-    factor = lowrank.factorise(law, rule, rank)
+    factor = lowrank.factorise(law, rule, checks.whole("rank", rank, least=1))
     y = jnp.zeros(factor.algebra.F.shape[0] * factor.algebra.F.shape[1]).at[: law.rows].set(law.standard())
     share = float(factor.neglected.sum() / np.sum(factor.algebra.prior()))
     about = {"jitter": 0.0, "neglected": share, "neglected_largest": float(factor.neglected.max())}

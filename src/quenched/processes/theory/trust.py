@@ -81,11 +81,12 @@ def _compare(
         counts = jnp.searchsorted(cdf, uniform).astype(float)
         return _clusters(i, counts, found, response, weighed, y, s2)
 
-    batches = -(-chosen.shape[0] // BATCH)
-    surplus = batches * BATCH - chosen.shape[0]  # the first rows again, to fill up the last batch
-    again = jnp.arange(chosen.shape[0] + surplus) % chosen.shape[0]
-    split = (chosen[again].reshape(batches, BATCH), uniforms[again].reshape(batches, BATCH, *uniforms.shape[1:]))
-    errors, variances = (x.ravel()[: chosen.shape[0]] for x in jax.lax.map(some, split))
+    rows = chosen.shape[0]
+    batch = min(BATCH, rows)
+    batches = -(-rows // batch)
+    again = jnp.arange(batches * batch) % rows  # the first rows again, to fill up the last batch
+    split = (chosen[again].reshape(batches, batch), uniforms[again].reshape(batches, batch, *uniforms.shape[1:]))
+    errors, variances = (x.ravel()[:rows] for x in jax.lax.map(some, split))
     return Check(
         jnp.mean(errors) / jnp.mean(found.oob_error[chosen]) - 1,
         jnp.mean(variances) / jnp.mean(found.oob_variance[chosen]) - 1,

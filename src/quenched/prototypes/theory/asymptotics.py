@@ -18,14 +18,13 @@ import xarray as xr
 from scipy import optimize
 from scipy.special import ndtr
 
-from quenched.core import controls, flow, results
+from quenched.core import checks, controls, flow, results
 from quenched.core.types import Array, InputError, Outcome, double
 from quenched.prototypes.model import (
     LVQ1,
     ORDER_PARAMETERS,
     VQ,
     Law,
-    NearOrigin,
     Numbers,
     Rule,
     Schedule,
@@ -34,6 +33,7 @@ from quenched.prototypes.model import (
     coordinates,
     numbers,
     shape,
+    start_of,
 )
 from quenched.prototypes.theory import dynamics
 
@@ -89,6 +89,8 @@ def asymptote(
         swapped; LVQ1: a second, unstable axis state) and `unspecialised`; one that does not exist has the outcome
         `absent`. What diverges has the outcome `diverged`.
     """
+    shape(law, rule)
+    start, small_rate = start_of(start), checks.flag("small_rate", small_rate)
     if isinstance(rule.rate, Schedule):
         raise InputError("Argument `rate` must be constant for an asymptote, but a schedule was given.")
     plan = controls.expand(law, rule, sweep)
@@ -98,7 +100,7 @@ def asymptote(
         if listed:
             found.append(_all_small_rate(one_law, one_rule))
         else:
-            found.append([_follow(one_law, one_rule, start or NearOrigin(), small_rate)])
+            found.append([_follow(one_law, one_rule, start, small_rate)])
     values = {
         name: np.stack([np.stack([getattr(s, name) for s in states]) for states in found]) for name in Resting._fields
     }
@@ -288,6 +290,7 @@ def optimum(law: TwoClusters) -> float:
     $d = \sqrt2\lambda/\sqrt v$, $L = \ln(p_+/p_-)$. For unequal variances the Bayes error itself goes to 0 as
     $N \to \infty$ (the length of an example tells its class), so the best flat boundary is the yardstick.
     """
+    checks.kind("law", law, TwoClusters, "a TwoClusters law")
     p = np.array([float(law.prior), 1 - float(law.prior)])
     v = np.asarray(law.variances, float)
     m = np.array([1.0, -1.0]) * float(law.separation) / np.sqrt(2)

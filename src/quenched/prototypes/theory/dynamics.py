@@ -24,7 +24,6 @@ from quenched.core.types import Array, Real, double, require_double
 from quenched.prototypes.model import (
     ORDER_PARAMETERS,
     Law,
-    NearOrigin,
     Numbers,
     Rule,
     Start,
@@ -33,6 +32,7 @@ from quenched.prototypes.model import (
     numbers_of,
     rate_at,
     shape,
+    start_of,
 )
 from quenched.prototypes.theory import winners
 
@@ -135,7 +135,7 @@ def state(
     """
     require_double("prototypes.theory.state")
     times = jnp.asarray(alpha, float)
-    begin = (start or NearOrigin()).overlaps(*shape(law, rule))
+    begin = start_of(start).overlaps(*shape(law, rule))
     every = _state(numbers(law, rule), jnp.atleast_1d(times), begin, all_move=rule.all_move, rtol=rtol, atol=atol)
     return every if times.ndim else State(*(x[0] for x in every))
 
@@ -187,10 +187,10 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
         >>> curve = prototypes.curve(law, rule, alpha=np.linspace(0, 50, 501))
     """
     times = checks.increasing("alpha", alpha)
-    plan = controls.expand(law, rule, sweep)
-    start = start or NearOrigin()
+    K, M = shape(law, rule)
+    start, plan = start_of(start), controls.expand(law, rule, sweep)
     many = numbers_of(plan)
-    found = _states(many, times, start.overlaps(*shape(law, rule)), rule.all_move)
+    found = _states(many, times, start.overlaps(K, M), rule.all_move)
     result = results.assemble(
         found._asdict(), plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
         science="prototypes", source="theory", start=results.describe(start),

@@ -1,0 +1,204 @@
+"""Results on disk: damage is noticed, other people's files are refused, and nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quenched
+from quenched.core.ensemble import ensemble
+from quenched.core.ensemble.store import Damaged, Store
+from quenched.core.types import InputError
+from tests import properties
+
+SOURCE = Path(quenched.__file__).parent
+
+
+def result() -> xr.Dataset:
+    """A result with numbers, words, truths and attributes."""
+    words = np.array(["converged", "failed", "stalled"])
+    data = {
+        "R": (("alpha", "prototype"), np.arange(6.0).reshape(3, 2)),
+        "outcome": ("alpha", words),
+        "runs": ("alpha", [1, 2, 3]),
+        "passed": ("alpha", [True, False, True]),
+    }
+    about = {"law": '{"name": "TwoClusters"}', "seed": "fry:[0, 0]", "size": 8, "allowance": 0.1}
+    return xr.Dataset(data, {"alpha": [0.5, 1.0, 2.0], "prototype": [1, -1]}, about)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    return quenched.save(result(), tmp_path_factory.mktemp("saved") / "result.nc")
+
+
+@st.composite
+def wounds(draw: st.DrawFn, size: int) -> tuple[list[tuple[int, int]], int]:
+    """Bytes that change, and where the file ends."""
+    flips = draw(st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, 255)), max_size=3))
+    return flips, draw(st.sampled_from([size, size, draw(st.integers(0, size))]))
+
+
+def wounded(content: bytes, flips: list[tuple[int, int]], end: int) -> bytes:
+    """The content with other bytes in some places, cut short."""
+    changed = bytearray(content)
+    for place, byte in flips:
+        changed[place] = byte
+    return bytes(changed[:end])
+
+
+@properties.property_settings(40)
+@given(data=st.data())
+def test_a_damaged_result_is_the_same_or_a_sentence(saved, data):
+    whole = saved.read_bytes()
+    bad = saved.with_name("bad.nc")
+    bad.write_bytes(wounded(whole, *data.draw(wounds(len(whole)))))
+    found = properties.answer(lambda: quenched.load(bad))
+    if not isinstance(found, str):
+        xr.testing.assert_identical(found, quenched.load(saved))
+
+
+def test_every_part_of_a_result_is_in_its_checksum(saved, tmp_path):
+    """A file that a tool rewrote is well formed: only the checksum tells that it says something else."""
+    true = xr.load_dataset(saved, engine="h5netcdf")
+    others = {
+        "a value": true.assign(R=true.R + 1e-12),
+        "a word": true.assign(outcome=("alpha", np.array(["converged", "failed", "failed"]))),
+        "a coordinate": true.assign_coords(alpha=[0.5, 1.0, 3.0]),
+        "an attribute": true.assign_attrs(seed="fry:[0, 1]"),
+        "an attribute of a variable": true.assign(R=true.R.assign_attrs(unit="m")),
+        "a name": true.rename(R="Q"),
+        "a dimension": true.rename(prototype="cluster"),
+        "a shape": true.isel(prototype=[0]),
+        "a kind": true.assign(runs=true.runs.astype(np.int32)),
+    }
+    for name, other in others.items():
+        path = tmp_path / "other.nc"
+        other.to_netcdf(path, engine="h5netcdf")
+        with pytest.raises(InputError, match="checksum"):
+            quenched.load(path)
+        assert path.exists(), name
+
+
+def test_a_newer_or_foreign_file_gets_a_sentence(saved, tmp_path):
+    true = xr.load_dataset(saved, engine="h5netcdf")
+    true.assign_attrs(format=99).to_netcdf(tmp_path / "newer.nc", engine="h5netcdf")
+    with pytest.raises(InputError, match="newer quenched"):
+        quenched.load(tmp_path / "newer.nc")
+    for name, content in {
+        "empty": b"",
+        "text": b"alpha,R\n1,2\n",
+        "zip": b"PK\x03\x04",
+        "hdf": b"\x89HDF\r\n\x1a\n",
+    }.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match="damaged or of another kind"):
+            quenched.load(tmp_path / name)
+    for number in ("1", 1.5, [1, 2], -1):
+        true.assign_attrs(format=number).to_netcdf(tmp_path / "odd.nc", engine="h5netcdf")
+        with pytest.raises(InputError, match="must be a result of quenched"):
+            quenched.load(tmp_path / "odd.nc")
+
+
+def test_what_cannot_be_saved_leaves_no_file(tmp_path):
+    for odd in ({"what": {}}, {"what": None}, {"what": object()}):
+        with pytest.raises(InputError, match="numbers and text"):
+            quenched.save(result().assign_attrs(odd), tmp_path / "odd.nc")
+    assert list(tmp_path.iterdir()) == []
+
+
+@properties.property_settings(40)
+@given(data=st.data())
+def test_a_damaged_piece_is_the_same_or_damaged(tmp_path_factory, data):
+    store = Store.open(tmp_path_factory.getbasetemp() / "pieces")
+    leaves = (np.arange(6.0).reshape(2, 3), np.array([0.5, 1.5]))
+    store.write("piece", leaves)
+    path = store.folder / "piece.npz"
+    path.write_bytes(wounded(path.read_bytes(), *data.draw(wounds(len(path.read_bytes())))))
+    try:
+        found = store.read("piece", [leaf.shape for leaf in leaves])
+    except Damaged:
+        return
+    assert found is not None
+    assert all(np.array_equal(one, other) for one, other in zip(found, leaves, strict=True))
+
+
+class Bomb:
+    """What writes a file when it is unpickled."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.write_text, (self.path, "exploded")
+
+
+def _throw(key, point):
+    return {"x": point * jax.random.normal(key)}
+
+
+def test_a_pickle_under_the_name_of_a_piece_is_not_unpickled(tmp_path):
+    mark, folder = tmp_path / "mark", tmp_path / "pieces"
+    clean = ensemble(_throw, jax.random.key(0), [1.0], runs=4, batch=2, folder=folder)
+    pieces = sorted(folder.glob("*.npz"))
+    assert pieces
+    bomb = pickle.dumps(Bomb(mark))
+    pieces[0].write_bytes(bomb)
+    with pieces[1].open("wb") as file:  # one that NumPy would unpickle if it were allowed to
+        np.savez(file, leaf_0=np.array([Bomb(mark)], dtype=object), checksum=np.zeros(32, np.uint8))
+    for record in folder.glob("width-*.json"):
+        record.write_bytes(bomb)
+    again = ensemble(_throw, jax.random.key(0), [1.0], runs=4, batch=2, folder=folder)
+    assert again.damaged == 2
+    assert np.array_equal(again.values["x"], clean.values["x"])
+    assert not mark.exists()
+    pickle.loads(bomb)
+    assert mark.exists(), "the bomb is none"
+
+
+def test_a_pickle_under_the_name_of_a_result_is_refused(tmp_path):
+    mark = tmp_path / "mark"
+    (tmp_path / "result.nc").write_bytes(pickle.dumps(Bomb(mark)))
+    with pytest.raises(InputError, match="damaged or of another kind"):
+        quenched.load(tmp_path / "result.nc")
+    assert not mark.exists()
+
+
+FORBIDDEN = {"eval", "exec", "loads", "load", "read_pickle", "Unpickler", "compile", "memmap", "fromfile"}
+LOADERS = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "torch", "pd", "np", "numpy", "pandas"}
+ALLOWED = {
+    # Programs go to worker processes by memory, from this process to its own; no file is ever unpickled.
+    ("core/ensemble/executors.py", "cloudpickle.loads"),
+    # With allow_pickle=False, which the next test looks at.
+    ("core/ensemble/store.py", "np.load"),
+}
+
+
+def _calls(path: Path) -> list[tuple[str, ast.Call]]:
+    """Every call in a file, by its name."""
+    return [
+        (ast.unparse(node.func), node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+    ]
+
+
+def test_no_file_is_unpickled_and_no_text_is_run():
+    found = set()
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        for call, node in _calls(path):
+            home, _, last = call.rpartition(".")
+            if (home in LOADERS and last in FORBIDDEN) or call in ("eval", "exec", "compile", "__import__"):
+                found.add((name, call))
+            allowed = [word.value for word in node.keywords if word.arg == "allow_pickle"]
+            assert all(isinstance(value, ast.Constant) and value.value is False for value in allowed), (name, call)
+            if call == "np.load":
+                assert allowed, f"np.load in {name} must say allow_pickle=False"
+    assert found == ALLOWED

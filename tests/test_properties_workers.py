@@ -1,0 +1,105 @@
+"""The same key gives the same numbers on one worker, on two, and after an interruption, in every science."""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+from collections.abc import Iterator
+from concurrent import futures
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from tinygp import kernels
+
+import quenched
+from quenched import fields, mixtures, outliers, processes, prototypes
+from quenched.core.ensemble import Executor, Local, Processes, executors
+from tests.conftest import CACHE
+from tests.properties import KEY
+from tests.properties_strategies import LINE, density_of, prior_on, table
+
+RUNS = {"runs": 4, "batch": 2, "key": KEY}
+
+
+def _table() -> processes.Empirical:
+    return processes.Empirical(table(12, 2, 0), table(12, 1, 1)[:, 0])
+
+
+MEASURED: dict[str, Any] = {
+    "prototypes": lambda **where: prototypes.measure(
+        prototypes.TwoClusters(0.8), prototypes.LVQ1(0.2), alpha=[1.0, 2.0], size=8, tests=20,
+        simulator=prototypes.Chain(), **RUNS, **where,
+    ),
+    "mixtures": lambda **where: mixtures.measure(
+        mixtures.TwoGaussians(2.0), mixtures.MaximumLikelihood(1.0), alpha=2.0, size=8, tests=20,
+        start=mixtures.RandomStart(), **RUNS, **where,
+    ),
+    "outliers": lambda **where: outliers.measure(
+        outliers.Contaminated(10.0), outliers.SoftSelection(), alpha=2.0, size=8, **RUNS, **where
+    ),
+    "processes": lambda **where: processes.measure(
+        _table(), processes.GaussianProcess(kernels.ExpSquared(1.0), 0.1), examples=6.0, simulator=processes.Plain(),
+        **RUNS, **where,
+    ),
+    "fields": lambda **where: fields.measure(
+        fields.TrueDensity(LINE, density_of([0.0] * 8)),
+        fields.MaximumPosterior(fields.LogDensity(LINE), prior_on(LINE, 1.0, 1.0)), examples=5, **RUNS, **where,
+    ),
+}  # fmt: skip
+"""A small measurement of every science."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Pool(Executor):
+    """`Processes` with a pool that outlives a call, so that five sciences start it once."""
+
+    pool: futures.ProcessPoolExecutor
+
+    def run(self, program: Any, pieces: Any) -> Iterator[tuple[int, Any]]:
+        """Give the results as they are completed."""
+        payload = executors._packed(program)
+        places = {self.pool.submit(executors._run_there, piece, payload): i for i, piece in enumerate(pieces)}
+        for done in futures.as_completed(places):
+            yield places[done], done.result()
+
+
+@pytest.fixture(scope="module")
+def two_workers():
+    """Two fresh processes, which find compiled programs where this one left them."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+        patched.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+        patched.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
+        with futures.ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+            yield Pool(pool)
+
+
+def same(one: xr.Dataset, other: xr.Dataset) -> None:
+    """Equal to the last bit, and in what is said."""
+    xr.testing.assert_identical(one, other)
+    assert all(one[name].values.tobytes() == other[name].values.tobytes() for name in one.data_vars)
+
+
+def test_every_science_is_measured():
+    assert sorted(MEASURED) == sorted(quenched.SCIENCES)
+
+
+@pytest.mark.parametrize("science", MEASURED)
+def test_two_workers_and_a_resumed_folder_give_the_same_numbers(science, two_workers, tmp_path):
+    measure = MEASURED[science]
+    alone = measure(executor=Local(), folder=tmp_path)
+    same(alone, measure(executor=two_workers))
+    pieces = sorted(tmp_path.glob("*.npz"))
+    assert len(pieces) == 2
+    pieces[0].unlink()
+    pieces[1].write_bytes(pieces[1].read_bytes()[:-20])  # the last one was being written
+    resumed = measure(folder=tmp_path)
+    assert "damaged" in resumed.attrs.pop("messages")
+    same(alone, resumed)
+    assert np.all(resumed.failed == 0)
+
+
+def test_a_pool_of_one_gives_the_same_numbers():
+    same(MEASURED["prototypes"](), MEASURED["prototypes"](executor=Processes(1)))
