@@ -449,7 +449,7 @@ SLIM: dict[str, tuple[dict[str, st.SearchStrategy[Any]], int]] = {
     "prototypes.curve": ({"law": two_clusters, "rule": winner_rules, "alpha": increasing(st.floats(0, 50), 3)}, 4),
     "prototypes.measure": ({"law": two_clusters, "rule": winner_rules, "tests": st.just(20), **some_runs}, 4),
     "prototypes.asymptote": ({"law": two_clusters, "rule": winner_rules}, 4),
-    "mixtures.curve": ({"alpha": one_alpha}, 3),
+    "mixtures.curve": ({"alpha": one_alpha}, 1),
     "mixtures.phase_lines": ({"law": st.builds(mixtures.TwoGaussians, separation=usual), "alpha": one_alpha}, 1),
     "mixtures.measure": ({"tests": st.just(20), **some_runs}, 3),
     "mixtures.spectrum": (some_runs, 2),

@@ -431,7 +431,7 @@ BAD = {
     "one x": (FieldConditional(), 0 * X, Y, {}, "at least two different values"),
     "nan": (FieldRegressor(), np.where(X > 2, np.nan, X), Y, {}, "NaN"),
     "nan value": (FieldConditional(), X, np.where(Y > 0.5, np.nan, Y), {}, "NaN"),
-    "words": (FieldRegressor(), X, np.full(30, "a"), {}, "could not convert"),
+    "words": (FieldRegressor(), X, np.full(30, "a"), {}, "`y` must be real numbers"),
     "too large": (FieldRegressor(), 1e300 * X, Y, {}, "`X` must lie strictly between"),
     "too large value": (FieldRegressor(), X, 1e300 * Y, {}, "`y` must lie strictly between"),
     "three columns": (FieldRegressor(), np.ones((30, 3)), Y, {}, "one or two columns, but it has 3"),

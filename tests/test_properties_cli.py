@@ -117,7 +117,7 @@ def options(names: tuple[str, ...], values: st.SearchStrategy[str]) -> st.Search
     return pairs.map(lambda found: [word for pair in found for word in pair])
 
 
-@properties.property_settings(30)
+@properties.property_settings(20)
 @given(science=st.sampled_from(SCIENCES), words=options(NAMES, WORDS))
 def test_curve(science, words):
     # Curves of other sciences are dear: there a size that is none says enough.
@@ -153,7 +153,7 @@ def test_simulate(words):
     told("simulate", "prototypes", "--rule", "vq", "--size", "8", "--runs", "2", "--alpha", "1", *words)
 
 
-@properties.property_settings(15)
+@properties.property_settings(8)
 @given(
     words=st.lists(WORDS, max_size=3),
     command=st.sampled_from(["reproduce", "nothing", "", "--nothing", "curve", "demo"]),
@@ -238,7 +238,7 @@ def _fast(monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["forecast", "density"])
-@properties.property_settings(15)
+@properties.property_settings(8)
 @given(
     file=damaged(),
     words=options(("--target", "--columns", "--examples", "--error", "--column", "--given", "--seed"), WORDS),
@@ -251,3 +251,12 @@ def test_a_damaged_table(command, file, words):
         _fast(patched)
         told(command, f"table{ending}", column, "y")
         told(command, f"table{ending}", *words)
+
+
+@pytest.mark.parametrize("ending", [".zip", ".gz", ".bz2", ".xz"])
+@pytest.mark.parametrize("content", [b"", b"not packed at all", TEXT.encode()])
+def test_a_packed_table_that_is_none(ending, content):
+    Path(f"table{ending}").write_bytes(content)
+    assert told("forecast", f"table{ending}", "--target", "y") == 2
+    assert told("density", f"table{ending}") == 2
+    assert told("density", f"table{ending}", "--column", "y") == 2

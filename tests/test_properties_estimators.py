@@ -31,6 +31,14 @@ def test_every_estimator_is_tried():
         assert {m for m in public if not m.endswith("_request")} <= known, name
 
 
+def _from_sklearn(error: Exception) -> bool:
+    """Whether scikit-learn itself refuses a table, as it does in every estimator."""
+    where = error.__traceback__
+    while where is not None and where.tb_next is not None:
+        where = where.tb_next
+    return where is not None and "sklearn" in where.tb_frame.f_code.co_filename and bool(str(error))
+
+
 def attempt(call: Any) -> Any:
     """A finite answer, or None where it was refused with a sentence (scikit-learn's own are longer than ours)."""
     with warnings.catch_warnings(), properties.in_time():
@@ -42,12 +50,8 @@ def attempt(call: Any) -> Any:
             properties.said(error)
             return None
         except (ValueError, TypeError) as error:
-            where = error.__traceback__
-            while where is not None and where.tb_next is not None:
-                where = where.tb_next
-            assert where is not None
-            assert "sklearn" in where.tb_frame.f_code.co_filename, repr(error)
-            assert str(error)
+            if not _from_sklearn(error):
+                raise
             return None
     return answer
 
@@ -97,7 +101,7 @@ def fitted(case: Estimator, settings: dict[str, Any], X: Any, y: Any, weights: A
 
 
 @pytest.mark.parametrize("name", CLASSES)
-@properties.property_settings(12)
+@properties.property_settings(8)
 @given(data=st.data())
 def test_any_table_gives_a_finite_answer_or_a_sentence(name, data):
     case = ESTIMATORS[name]
@@ -113,7 +117,7 @@ def test_any_table_gives_a_finite_answer_or_a_sentence(name, data):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-@properties.property_settings(12)
+@properties.property_settings(8)
 @given(data=st.data())
 def test_wrong_settings_are_refused_with_a_sentence(name, data):
     case = ESTIMATORS[name]

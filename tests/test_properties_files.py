@@ -55,7 +55,7 @@ def wounded(content: bytes, flips: list[tuple[int, int]], end: int) -> bytes:
     return bytes(changed[:end])
 
 
-@properties.property_settings(40)
+@properties.property_settings(25)
 @given(data=st.data())
 def test_a_damaged_result_is_the_same_or_a_sentence(saved, data):
     whole = saved.read_bytes()
@@ -115,7 +115,7 @@ def test_what_cannot_be_saved_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@properties.property_settings(40)
+@properties.property_settings(25)
 @given(data=st.data())
 def test_a_damaged_piece_is_the_same_or_damaged(tmp_path_factory, data):
     store = Store.open(tmp_path_factory.getbasetemp() / "pieces")

@@ -42,7 +42,7 @@ def test_every_public_class_is_tried():
 def test_good_arguments_give_a_result_or_a_sentence(name):
     case = CASES[name]
 
-    @properties.property_settings(10 if case.slim is None else case.few)
+    @properties.property_settings(6 if case.slim is None else case.few)
     @given(arguments=case.good())
     def tried(arguments):
         properties.answer(lambda: case.verb(**arguments))
@@ -54,7 +54,7 @@ def test_good_arguments_give_a_result_or_a_sentence(name):
 def test_a_wrong_argument_gives_a_result_or_a_sentence(name):
     case = CASES[name]
 
-    @properties.property_settings(12)
+    @properties.property_settings(8)
     @given(arguments=case.wrong())
     def tried(arguments):
         properties.answer(lambda: case.verb(**arguments))
@@ -66,7 +66,7 @@ def test_a_wrong_argument_gives_a_result_or_a_sentence(name):
 def test_a_declaration_is_good_or_refused_with_a_sentence(name):
     cls, good = DECLARED[name]
 
-    @properties.property_settings(20)
+    @properties.property_settings(8)
     @given(arguments=good, which=st.sampled_from(sorted(inspect.signature(cls).parameters)), value=properties.wrong)
     def tried(arguments, which, value):
         for given_arguments in (arguments, arguments | {which: value}):

@@ -323,15 +323,12 @@ def test_time_is_that_of_the_longest_worker_and_learns_how_fast_this_machine_is(
     assert State([*steps, Step("c", "figure_1")], True, 1).unknown() == [Step("c", "figure_1")]
 
 
-def test_every_step_has_been_measured():
+def test_every_quick_step_has_been_measured():
+    every = {*map(str, reproduction.steps(reproduction.papers())), *map(str, reproduction.demo())}
+    assert set(schedule.costs(quick=True)) == every
+    assert set(schedule.costs(quick=False)) <= every  # of others the estimate says "at least"
     for quick in (True, False):
-        known = schedule.costs(quick=quick)
-        every = [
-            *map(str, reproduction.steps(reproduction.papers())),
-            *(map(str, reproduction.demo()) if quick else []),
-        ]
-        assert set(every) == set(known)
-        assert all(seconds > 0 for seconds in known.values())
+        assert all(seconds > 0 for seconds in schedule.costs(quick=quick).values())
 
 
 # Keeping

@@ -252,6 +252,7 @@ def _unpacked_size(source: Path, most: int) -> int:
 
 def _read(source: Path, **options: Any) -> Any:
     """The file as pandas reads it."""
+    import lzma
     import zipfile
     import zlib
 
@@ -266,7 +267,7 @@ def _read(source: Path, **options: Any) -> Any:
     except (pd.errors.ParserError, ValueError) as error:
         reason = " ".join(str(error).replace("Error tokenizing data. C error:", "").split())
         raise InputError(f"{source} must be a table with equally many values in each row, but: {reason}.") from None
-    except (OSError, EOFError, ImportError, zlib.error, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ImportError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
         raise InputError(f"{source} must be readable, but it is not ({_reason(error)}).") from None
 
 

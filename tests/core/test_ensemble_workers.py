@@ -139,7 +139,7 @@ def test_a_piece_that_always_kills_fails_alone(monkeypatch):
         started.append(workers)
         yield Broken()
 
-    monkeypatch.setattr(executors, "_pool", pool)
+    monkeypatch.setattr(executors, "pool", pool)
     result = ensemble(slow, KEY, POINTS, runs=2, batch=2, executor=Processes(2, restarts=1))
     # Nobody comes to an end, the suspect goes last and alone, and then it has two more lives.
     assert started == [2, 1, 1, 1]

@@ -2,8 +2,7 @@
 
 No allowance is made for finite size. Measured at N = 40 and 80 (2,000 and 1,000 runs), N times the deviation from the
 theory is largest at alpha = 10, eta = 3, nearest to the instability: 0.8 in R, 1.6 in Delta, 0.4 in Phi; a third of it
-or less elsewhere, except 0.6 at alpha = 5, eta = 2. At N = 300 that is below two thirds of a standard error of 40 runs.
-A sample size that is wrong by 2.5 %, or an eta wrong by 0.05, is rejected at alpha = 5 and at alpha = 10.
+or less elsewhere, except 0.6 at alpha = 5, eta = 2. At N = 500 that is below half a standard error of 40 runs.
 """
 
 import jax
@@ -29,7 +28,7 @@ def soft_theory():
 def soft_runs():
     """From random starts; an independent sample for each alpha."""
     return {
-        alpha: measure(LAW, SoftSelection(), alpha=alpha, size=300, runs=40, key=jax.random.key(int(alpha)), eta=etas)
+        alpha: measure(LAW, SoftSelection(), alpha=alpha, size=500, runs=40, key=jax.random.key(int(alpha)), eta=etas)
         for alpha, etas in SOFT.items()
     }
 

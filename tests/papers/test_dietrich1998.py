@@ -7,6 +7,7 @@ import pytest
 
 from quenched.core.figures import Kind, Verdict
 from quenched.papers import dietrich1998
+from tests.papers import claimed
 
 SMALL = {"size": 40, "runs": 10}
 
@@ -66,7 +67,8 @@ def figure_7_has_the_printed_jump(figures):
 
 def every_statement_has_a_verdict_and_its_evidence(figures):
     claims = figures["claims"]
-    assert len(claims) == 23
+    assert len(claims) == 24
+    claimed.check([figures[name] for name in dietrich1998.FIGURES], claims)
     for claim in claims:
         assert claim.ours
         assert claim.evidence

@@ -34,8 +34,10 @@ def numbers(name: str, value: Any) -> np.ndarray:
 def number(name: str, value: Any) -> float:
     """Return `value` as a finite number."""
     array = numbers(name, value)
-    if array.ndim or not np.isfinite(array):
-        raise InputError(f"Argument `{name}` must be one finite number, but {value!r} was given.")
+    if array.ndim:
+        raise InputError(f"Argument `{name}` must be one number, but {value!r} was given.")
+    if not np.isfinite(array):
+        raise InputError(f"Argument `{name}` must be finite, but {value!r} was given.")
     return float(array)
 
 
@@ -193,9 +195,11 @@ def table(data: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def weights_of_rows(omega: np.ndarray) -> None:
     """Refuse weights that are no numbers of equal rows."""
-    if not np.all((omega >= 0) & (omega <= HEAVIEST)) or not np.any(omega > 0):
-        raise InputError(f"Argument `sample_weight` must be finite, not negative, at most {HEAVIEST:g} and positive "
-                         f"for some row, but it lies between {omega.min():g} and {omega.max():g}.")  # fmt: skip
+    if not np.all(np.isfinite(omega) & (omega >= 0)) or not np.any(omega > 0):
+        raise InputError("Argument `sample_weight` must be finite, not negative and positive for some row, "
+                         f"but it lies between {omega.min():g} and {omega.max():g}.")  # fmt: skip
+    if omega.max() > HEAVIEST:
+        raise InputError(f"Argument `sample_weight` must be at most {HEAVIEST:g}, but it reaches {omega.max():g}.")
 
 
 def path(name: str, value: Any) -> Path:

@@ -99,7 +99,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
                              "dimensions would hold too many points.")  # fmt: skip
         rows, weights = rows[weights > 0], weights[weights > 0]
         bounds, points = self._bounds(rows.shape[1]), self._points(rows.shape[1])
-        mesh = mesh_for(rows, weights, bounds=bounds, points=points, extend=self.extend)
+        mesh = mesh_for(rows, weights, bounds=bounds, points=points, extend=checks.flag("extend", self.extend))
         order, strength = self._prior()
         with threadpool_limits(
             1, user_api="blas"

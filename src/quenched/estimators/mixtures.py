@@ -105,7 +105,7 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
             rows,
             components=count,
             key=key_of(self.random_state),
-            start=getattr(self, "_fitted", None) if self.warm_start else None,
+            start=getattr(self, "_fitted", None) if checks.flag("warm_start", self.warm_start) else None,
             sample_weight=weights,
             n_init=self.n_init,
             step=self.step,

@@ -66,7 +66,9 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
             checks.inside("outlier_fraction", checks.number("outlier_fraction", share), 0, 1)
         if spread is not None and not checks.number("outlier_spread", spread) >= 1:
             raise InputError(f"Argument `outlier_spread` must be at least 1, but {spread} was given.")
-        self.scaler_ = StandardScaler().fit(rows, sample_weight=weights) if self.standardize else None
+        self.scaler_ = (
+            StandardScaler().fit(rows, sample_weight=weights) if checks.flag("standardize", self.standardize) else None
+        )
         Z = self._scaled(np.asarray(rows))
         fitted = learner.fit_classes(
             self._rule(),

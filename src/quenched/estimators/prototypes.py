@@ -148,7 +148,9 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         X, y, weights = _present(X, y, sample_weight)
         self.classes_ = np.unique(y)
-        self.scaler_ = StandardScaler().fit(X, sample_weight=weights) if self.standardize else None
+        self.scaler_ = (
+            StandardScaler().fit(X, sample_weight=weights) if checks.flag("standardize", self.standardize) else None
+        )
         return self._train(X, y, weights, start=None, passes=self.passes, shuffle=self.shuffle)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> LVQClassifier:
@@ -166,7 +168,7 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
         Returns:
             The estimator.
         """
-        if self.standardize:
+        if checks.flag("standardize", self.standardize):
             raise InputError("Argument `standardize` must be False for `partial_fit`, but it is True: "
                              "the scale of rows to come is unknown.")  # fmt: skip
         first = not hasattr(self, "_fitted")

@@ -46,7 +46,7 @@ def bounded(rows: np.ndarray) -> np.ndarray:
     return rows
 
 
-def weights_of(sample_weight: Any, rows: np.ndarray) -> np.ndarray:
+def weights_of(sample_weight: Any, rows: Any) -> np.ndarray:
     """A weight for each row, by default 1.
 
     Raises:

@@ -33,9 +33,9 @@ BROKEN = "replica symmetry broken"
 RULE = mixtures.MaximumLikelihood()
 
 
-def figure_1(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_1(*, quick: bool = False, key: Any = None) -> Figure:
     """The phase diagram, with the line below which replica symmetry is broken."""
-    del key, folder  # theory alone
+    del key  # theory alone
     law = mixtures.TwoGaussians(1.0)
     alphas = np.geomspace(0.5, 10, 60 if quick else 200)
     ends = [4.0 * (1 + 1e-9), 4.001, 4.01, 4.04, 6.1, 6.2, 6.25, 6.28, 6.283]  # where lines begin and end
@@ -59,7 +59,7 @@ def figure_1(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("barkai1994/figure_1", "Phase diagram", caption, (panel,), {"lines": lines})
 
 
-def figure_2(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_2(*, quick: bool = False, key: Any = None) -> Figure:
     """The classification error against the width."""
     law = mixtures.TwoGaussians(1.0)
     widths = np.unique(np.concatenate([np.linspace(0.4, 2.098, 60), [1.5, 1.6, 1.7, 1.8, 0.8936, 1.9952]]))
@@ -67,7 +67,7 @@ def figure_2(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     size, runs = (200, 20) if quick else (500, 20)
     points = mixtures.measure(
         law, RULE, alpha=5.0, width=[0.6, 0.9, 1.2, 1.5, 1.6, 1.7, 1.8], size=size, runs=runs, tests=4000,
-        key=jax.random.key(2) if key is None else key, folder=folder,
+        key=jax.random.key(2) if key is None else key,
     )  # fmt: skip
     best = float(mixtures.optimum(law, alpha=5.0).error)
     series = (
@@ -87,7 +87,7 @@ def figure_2(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("barkai1994/figure_2", "Classification error", caption, (panel,), data, proof)
 
 
-def figure_3(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_3(*, quick: bool = False, key: Any = None) -> Figure:
     """The overlap against the width: theory, annealing, and the minima that random starts find."""
     law, key = mixtures.TwoGaussians(2.0), jax.random.key(3) if key is None else key
     annealed = np.array([0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 4.4, 5.0])
@@ -97,10 +97,10 @@ def figure_3(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
         alpha=1.0,
         width=np.unique(np.concatenate([annealed, np.linspace(0.1, 4.5, 60), [4.45, 4.48, 4.495]])),
     )
-    points = mixtures.measure(law, RULE, alpha=1.0, width=annealed, size=500, runs=20, key=key, folder=folder)
+    points = mixtures.measure(law, RULE, alpha=1.0, width=annealed, size=500, runs=20, key=key)
     dots = mixtures.spectrum(
         law, RULE, alpha=1.0, width=[0.2, 0.5, 0.8, 1.1, 1.3, 1.5, 1.7, 2.0, 2.5, 3.0], size=500,
-        starts=40 if quick else 200, key=key, folder=folder,
+        starts=40 if quick else 200, key=key,
     ).isel(run=0)  # fmt: skip
     where = np.repeat(dots.width.values, dots.sizes["start"])
     series = (
@@ -118,9 +118,8 @@ def figure_3(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("barkai1994/figure_3", "The spectrum of minima", caption, (panel,), data, proof)
 
 
-def figure_4(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_4(*, quick: bool = False, key: Any = None) -> Figure:
     """Energies of individual minima as the width changes."""
-    del folder  # one sample, nothing worth keeping
     widths = np.geomspace(0.35, 2.2, 40 if quick else 80)
     path = mixtures.follow(
         mixtures.TwoGaussians(2.0), RULE, from_width=0.7, width=widths, alpha=1.0, size=500, starts=12 if quick else 40,

@@ -36,9 +36,9 @@ ALPHA = "examples per dimension, α"
 SIGN = {1: "+", -1: "−"}
 
 
-def figure_1(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_1(*, quick: bool = False, key: Any = None) -> Figure:
     """Data in 200 dimensions: nothing to see in a random plane, two clusters in the plane of the centres."""
-    del quick, folder  # one size, nothing worth keeping
+    del quick  # one size, nothing worth keeping
     law = prototypes.TwoClusters(prior=0.6, separation=1.5)
     data, directions = jax.random.split(jax.random.key(1) if key is None else key)
     X, y = law.sample(data, 400, size=200)
@@ -65,11 +65,11 @@ def figure_1(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("biehl2006/figure_1", "The model data", caption, tuple(panels), {"data": cloud})
 
 
-def figure_2(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_2(*, quick: bool = False, key: Any = None) -> Figure:
     """The overlaps of LVQ1 against time: theory and simulation."""
     law, rule = prototypes.TwoClusters(prior=0.8, separation=1.0), prototypes.LVQ1(rate=0.2)
     curve = prototypes.curve(law, rule, alpha=np.linspace(0, 50, 501))
-    points = _measure(law, rule, quick, jax.random.key(2) if key is None else key, folder)
+    points = _measure(law, rule, quick, jax.random.key(2) if key is None else key)
     R = [(f"R{SIGN[l]}{SIGN[m]}", {"prototype": l, "cluster": m}) for l in (1, -1) for m in (1, -1)]
     Q = [(f"Q{SIGN[l]}{SIGN[m]}", {"prototype": l, "prototype2": m}) for l, m in ((1, 1), (1, -1), (-1, -1))]
     panels = (
@@ -83,7 +83,7 @@ def figure_2(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("biehl2006/figure_2", "The overlaps of LVQ1", caption, panels, data, proof)
 
 
-def figure_3_left(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_3_left(*, quick: bool = False, key: Any = None) -> Figure:
     """Learning curves of VQ, LVQ+ and LVQ1."""
     key = jax.random.key(3) if key is None else key
     law = prototypes.TwoClusters(prior=0.8, separation=1.0)
@@ -100,7 +100,7 @@ def figure_3_left(*, quick: bool = False, key: Any = None, folder: Any = None) -
         data[f"{name} theory"] = curve
         series.append(Series(name, Kind.theory, curve.alpha.values, curve.error.values))
         if simulated:
-            points = _measure(law, rule, quick, jax.random.fold_in(key, i), folder, start)
+            points = _measure(law, rule, quick, jax.random.fold_in(key, i), start)
             data[f"{name} simulation"] = points
             series.append(
                 Series(name, Kind.simulation, points.alpha.values, points.error.values, points.error_stderr.values)
@@ -114,9 +114,9 @@ def figure_3_left(*, quick: bool = False, key: Any = None, folder: Any = None) -
     return Figure("biehl2006/figure_3_left", "Learning curves", caption, (panel,), data, proof)
 
 
-def figure_3_right(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_3_right(*, quick: bool = False, key: Any = None) -> Figure:
     """The error after unlimited examples at vanishing rate, against the prior."""
-    del key, folder  # theory alone
+    del key  # theory alone
     prior = np.linspace(0.02, 0.98, 25 if quick else 49)
     law = prototypes.TwoClusters(separation=1.2)
     data, series = {}, []
@@ -141,11 +141,11 @@ FIGURES = {
 }
 
 
-def _measure(law: Any, rule: Any, quick: bool, key: Any, folder: Any, start: Any = None) -> xr.Dataset:
+def _measure(law: Any, rule: Any, quick: bool, key: Any, start: Any = None) -> xr.Dataset:
     """The simulation of the paper, N = 200 and 100 runs; the quick one by the exact chain of the overlaps."""
     return prototypes.measure(
         law, rule, alpha=[1, 2, 5, 10, 15, 20, 30, 40, 50], size=200, runs=100, key=key, start=start,
-        simulator=prototypes.Chain() if quick else prototypes.Direct(), tests=500, folder=folder,
+        simulator=prototypes.Chain() if quick else prototypes.Direct(), tests=500,
     )  # fmt: skip
 
 

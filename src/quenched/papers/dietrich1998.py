@@ -56,7 +56,7 @@ def _points(label: str, points: xr.Dataset, axis: str, name: str) -> Series:
     return Series(label, Kind.simulation, points[axis].values, points[name].values, points[f"{name}_stderr"].values)
 
 
-def figure_1(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_1(*, quick: bool = False, key: Any = None) -> Figure:
     """Soft selection against the Hebb rule."""
     measured = np.array([5.0, 10.0]) if quick else np.array([1.0, 2.0, 3.0, 5.0, 7.5, 10.0])
     alphas = np.union1d(np.geomspace(0.3, 12, 16 if quick else 30), measured)
@@ -64,7 +64,7 @@ def figure_1(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     series, proof, data = [], {}, {}
     for name, rule in (("soft selection", SOFT), ("Hebb rule", HEBB)):
         curve = outliers.curve(LAW, rule, alpha=alphas, branch="informed")
-        points = outliers.measure(LAW, rule, alpha=measured, size=size, runs=runs, key=_key(key, 1), folder=folder)
+        points = outliers.measure(LAW, rule, alpha=measured, size=size, runs=runs, key=_key(key, 1))
         series += [_lines(name, curve, "alpha", "Delta"), _points(name, points, "alpha", "Delta")]
         proof[name] = agreement(curve, points, variables=COMPARED, allowance=2 / size)
         data |= {f"{name}, theory": curve, f"{name}, simulation": points}
@@ -77,14 +77,14 @@ def figure_1(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("dietrich1998/figure_1", "Soft selection and the Hebb rule", caption, (panel,), data, proof)
 
 
-def figure_2(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_2(*, quick: bool = False, key: Any = None) -> Figure:
     """The angle against the number of examples for few and many outliers."""
     measured = np.array([5.0, 10.0]) if quick else np.array([2.0, 5.0, 10.0, 20.0, 40.0])
     alphas = np.union1d(np.geomspace(1, 60, 16 if quick else 48), measured)
     size, runs = (200, 20) if quick else (500, 100)
     few = outliers.curve(LAW, SOFT, alpha=alphas, eta=0.0, branch="informed")
     many = _lowest(outliers.curve(LAW, SOFT, alpha=alphas, eta=4.0))
-    points = outliers.measure(LAW, SOFT, alpha=measured, eta=0.0, size=size, runs=runs, key=_key(key, 2), folder=folder)
+    points = outliers.measure(LAW, SOFT, alpha=measured, eta=0.0, size=size, runs=runs, key=_key(key, 2))
     series = (
         _lines("η = 0", few, "alpha", "Phi"), _points("η = 0", points, "alpha", "Phi"),
         _lines("η = 4, least free energy", many, "alpha", "Phi"),
@@ -99,9 +99,9 @@ def figure_2(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("dietrich1998/figure_2", "The error falls, and may fall suddenly", caption, (panel,), data, proof)
 
 
-def figure_3(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_3(*, quick: bool = False, key: Any = None) -> Figure:
     """The order parameters over both controls, as cuts."""
-    del key, folder  # theory alone
+    del key  # theory alone
     sizes = [2.0, 5.0, 10.0, 20.0, 50.0]
     curve = outliers.curve(LAW, SOFT, alpha=sizes, eta=np.linspace(0, 12, 61 if quick else 121))
     best = _lowest(curve)
@@ -115,11 +115,11 @@ def figure_3(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("dietrich1998/figure_3", "Overlap and length", caption, tuple(panels), {"theory": curve})
 
 
-def _against_eta(rule: Any, *, quick: bool, key: Any, folder: Any) -> tuple[xr.Dataset, xr.Dataset, xr.Dataset]:
+def _against_eta(rule: Any, *, quick: bool, key: Any) -> tuple[xr.Dataset, xr.Dataset, xr.Dataset]:
     """Theory, and simulations from random and from teacher starts, at α = 20 and N = 100."""
     etas = np.array([0.0, 1.0, 2.0, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0])
     curve = outliers.curve(LAW, rule, alpha=20.0, eta=np.union1d(np.linspace(0, 8, 61 if quick else 161), etas))
-    given = {"alpha": 20.0, "eta": etas, "size": 100, "runs": 20 if quick else 100, "folder": folder}
+    given = {"alpha": 20.0, "eta": etas, "size": 100, "runs": 20 if quick else 100}
     random = outliers.measure(LAW, rule, start=outliers.RandomStart(), key=_key(key, 4), **given)
     teacher = outliers.measure(LAW, rule, start=TEACHER, key=_key(key, 4), **given)
     return curve, random, teacher
@@ -136,9 +136,9 @@ def _branches(curve: xr.Dataset, name: str) -> list[Series]:
     return found
 
 
-def figure_4(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_4(*, quick: bool = False, key: Any = None) -> Figure:
     """Soft selection against the share of outliers, and the finite-size scaling of its transition."""
-    curve, random, teacher = _against_eta(SOFT, quick=quick, key=key, folder=folder)
+    curve, random, teacher = _against_eta(SOFT, quick=quick, key=key)
     runs = random.sizes["run"]
     series = (*_branches(curve, "Phi"), _points("random start", random, "eta", "Phi"),
               _points("teacher start", teacher, "eta", "Phi"))  # fmt: skip
@@ -146,7 +146,6 @@ def figure_4(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     sizes = [10, 25, 50, 100] if quick else [10, 25, 50, 100, 1000]
     scaling = outliers.onsets(
         LAW, SOFT, alpha=20.0, sizes=sizes, eta=np.linspace(1.0, 5.0, 17), runs=40 if quick else 100, key=_key(key, 5),
-        folder=folder,
     )  # fmt: skip
     lines = outliers.transitions(LAW, SOFT, alpha=20.0)
     T1, first, last = (float(lines[name]) for name in ("informed_overfit", "overfit_start", "informed_end"))
@@ -171,9 +170,9 @@ def figure_4(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     )
 
 
-def figure_5(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_5(*, quick: bool = False, key: Any = None) -> Figure:
     """Critical shares of outliers."""
-    del key, folder  # theory alone
+    del key  # theory alone
     alphas = np.geomspace(2, 60, 9 if quick else 30)
     soft, hard = (outliers.transitions(LAW, rule, alpha=alphas) for rule in (SOFT, HARD))
     every = np.full(alphas.shape, True)
@@ -194,9 +193,9 @@ def figure_5(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     )
 
 
-def figure_6(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_6(*, quick: bool = False, key: Any = None) -> Figure:
     """Hard selection against the share of outliers."""
-    curve, random, teacher = _against_eta(HARD, quick=quick, key=key, folder=folder)
+    curve, random, teacher = _against_eta(HARD, quick=quick, key=key)
     etas = teacher.eta.values[teacher.eta.values <= 3.0]
     wrong = np.array([_printed(HARD, 20.0, float(eta))["Phi"] for eta in np.linspace(0, 3, 13)])
     series = (*_branches(curve, "Phi"), _points("random start", random, "eta", "Phi"), _points("teacher start", teacher, "eta", "Phi"),
@@ -215,14 +214,14 @@ def figure_6(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("dietrich1998/figure_6", "Hard selection and the share of outliers", caption, (panel,), data, proof)
 
 
-def _beyond(gamma: float, eta: float, alpha: int, size: int, *, runs: int, key: Any, folder: Any) -> xr.Dataset:
+def _beyond(gamma: float, eta: float, alpha: int, size: int, *, runs: int, key: Any) -> xr.Dataset:
     """Hard EM in a world beyond the printed critical share, from the best vector along the teacher."""
     law = outliers.Contaminated(gamma, eta)
     start = outliers.TeacherStart(float(outliers.asymptote(law, HARD).R))
-    return outliers.measure(law, HARD, alpha=float(alpha), size=size, runs=runs, start=start, key=key, folder=folder)
+    return outliers.measure(law, HARD, alpha=float(alpha), size=size, runs=runs, start=start, key=key)
 
 
-def figure_7(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_7(*, quick: bool = False, key: Any = None) -> Figure:
     """The critical share at unlimited examples, and why it is spurious."""
     gammas = np.unique(np.concatenate([np.geomspace(0.1, 10, 31 if quick else 91), [0.278, 0.2784]]))
     printed = [outliers.theory.printed.critical_fraction(gamma) for gamma in gammas]
@@ -236,7 +235,7 @@ def figure_7(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
         for g, eta in zip(gammas[there], roots[there], strict=True)
     ])  # fmt: skip
     measured = [(0.2, 0.5, 1000, 20), (1.0, 5.0, 10_000, 20)] + ([] if quick else [(2.0, 6.5, 30_000, 10)])
-    points = [_beyond(*one, runs=5 if quick else 10, key=_key(key, 7), folder=folder) for one in measured]
+    points = [_beyond(*one, runs=5 if quick else 10, key=_key(key, 7)) for one in measured]
     beyond = np.array([-float(p.free_energy) / alpha for p, (_, _, alpha, _) in zip(points, measured, strict=True)])
     error = np.array(
         [float(p.free_energy_stderr) / alpha for p, (_, _, alpha, _) in zip(points, measured, strict=True)]

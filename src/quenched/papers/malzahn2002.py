@@ -66,7 +66,7 @@ def _squared_exponential(squared_lengths: np.ndarray, noise: float) -> processes
     return processes.GaussianProcess(transforms.Linear(np.sqrt(2 / squared_lengths), kernels.ExpSquared()), noise)  # pyright: ignore[reportArgumentType]
 
 
-def figure_1(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_1(*, quick: bool = False, key: Any = None) -> Figure:
     """Boston: posterior variance and error over the number of examples, all rows and both halves."""
     key, rule = jax.random.key(1) if key is None else key, boston_rule()
     sizes = (
@@ -77,7 +77,7 @@ def figure_1(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     for i, (part, rows) in enumerate(BOSTON_PARTS.items()):
         law = boston_law(rows)
         data[f"{part}, simulation"] = processes.measure(
-            law, rule, examples=sizes, runs=12 if quick else 32, key=jax.random.fold_in(key, i), folder=folder,
+            law, rule, examples=sizes, runs=12 if quick else 32, key=jax.random.fold_in(key, i),
             simulator=processes.LatinHypercube(draws=4 if quick else 16),
         )  # fmt: skip
         for name, closure in CLOSURES.items():
@@ -119,7 +119,7 @@ def _series(data: dict[str, xr.Dataset], parts: Iterable[str], theory: str, vari
     return tuple(out)
 
 
-def figure_2(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_2(*, quick: bool = False, key: Any = None) -> Figure:
     """Abalone: theory on random subsets against a simulation on the whole set."""
     key, rule = jax.random.key(2) if key is None else key, abalone_rule()
     sizes = np.array([400, 1600, 4000.0]) if quick else np.array([100, 200, 400, 800, 1600, 2400, 3200, 4000.0])
@@ -130,7 +130,6 @@ def figure_2(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
         runs=4 if quick else 24,
         key=key,
         simulator=processes.Plain(),
-        folder=folder,
     )
     data: dict[str, xr.Dataset] = {"whole set, simulation": whole}
     series: dict[str, list[Series]] = {"posterior_variance": [], "error": []}

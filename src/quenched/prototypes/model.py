@@ -107,7 +107,7 @@ class Clusters(Law):
     """
 
     priors: Any = eqx.field(converter=reals)
-    labels: tuple[int, ...] = eqx.field(converter=lambda s: label_tuple(() if s is None else s), static=True)
+    labels: tuple[int, ...] = eqx.field(converter=lambda s: label_tuple(s) or (), static=True)
     separations: Any = eqx.field(converter=reals, default=None)
     variances: Any = eqx.field(converter=reals, default=None)
     gram: Any = eqx.field(converter=reals, default=None)

@@ -25,9 +25,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-_SKIPPED = {"__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "_abc_impl",
-            "__dataclass_fields__", "__dataclass_params__",
-            "__slotnames__"}  # fmt: skip  the last is put there when an object is first pickled or copied
+_SKIPPED = {
+    "__dict__",
+    "__weakref__",
+    "__doc__",
+    "__module__",
+    "__annotations__",
+    "_abc_impl",
+    "__dataclass_fields__",
+    "__dataclass_params__",
+    "__slotnames__",
+}  # fmt: skip  the last is put there when an object is first pickled or copied
 
 
 def digest(*values: Any) -> str:
@@ -72,6 +80,8 @@ def _code_or_object(value: Any, seen: dict[int, Any]) -> str:
             return f"{type(value).__name__} {_describe(value.__func__, seen)}"
         case property():
             return f"property {_describe(value.fget, seen)}"
+        case functools.cached_property():
+            return f"cached property {_describe(value.func, seen)}"
         case type():
             return _class(value, seen)
         case types.ModuleType():

@@ -172,8 +172,8 @@ def _factor(U: np.ndarray, w: np.ndarray, precision: np.ndarray) -> tuple[np.nda
     """Cholesky factor of the Hessian with unit diagonal, and the scale taken out."""
     B = np.sqrt(w)[:, None] * U
     A = B.T @ B
-    A[np.diag_indices_from(A)] += precision
+    A.flat[:: len(A) + 1] += precision
     scale = np.sqrt(np.diag(A))
     A = A / scale / scale[:, None]
-    A[np.diag_indices_from(A)] += RIDGE
+    A.flat[:: len(A) + 1] += RIDGE
     return linalg.cholesky(A, lower=True, check_finite=False), scale

@@ -43,7 +43,7 @@ class Settings(NamedTuple):
 
 
 def critical(rows: Rows, centre: np.ndarray, r: np.ndarray) -> tuple[float, np.ndarray, float]:
-    r"""The largest variance of a cluster's rows, its direction, and the fourth moment along it.
+    r"""The largest variance of a cluster's rows, its direction, and the fourth moment along it over its square.
 
     Args:
         rows: the data.
@@ -64,8 +64,10 @@ def critical(rows: Rows, centre: np.ndarray, r: np.ndarray) -> tuple[float, np.n
         v = linalg.eigh(Y @ Y.T, subset_by_index=[n - 1, n - 1])[1][:, 0] @ Y
     v = v / max(float(np.linalg.norm(v)), np.finfo(float).tiny)
     along = rows.Z @ v - centre @ v
+    spread = float(share @ along**2)
+    along = along / (np.sqrt(spread) or 1.0)  # fourth powers of very large or small numbers are none
     v = v if share @ along**3 >= 0 else -v  # towards the longer tail, so that equal data give equal answers
-    return float(share @ along**2), v, float(share @ along**4)
+    return spread, v, float(share @ along**4)
 
 
 def _lanczos(Y: np.ndarray) -> np.ndarray:
@@ -140,7 +142,7 @@ class Annealing:
             v = v * self.rng.choice([-1, 1])  # which side gets more centres
         self.tree.split(self.clusters[k].node, min(spread, self.before, self.tree.last), v)
         noisy = v + self.how.noise * self.rng.normal(size=len(v)) / np.sqrt(len(v))
-        delta = sigma * np.sqrt(3 * (spread - sigma) / fourth) * noisy
+        delta = sigma / spread * np.sqrt(3 * (spread - sigma) / fourth) * noisy
         share = np.array(counts) / sum(counts)
         centres = np.vstack([np.delete(g.centres, k, axis=0), g.centres[k] + delta, g.centres[k] - delta])
         weights = np.append(np.delete(g.weights, k), g.weights[k] * share)

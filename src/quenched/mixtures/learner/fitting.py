@@ -187,8 +187,11 @@ def fit(
     how = Settings(rule, components, step, noise, accuracy, checks.whole("passes", passes, least=1))
     X, omega = _read(data, sample_weight, components)
     rows, scale = _scaled(X, omega, rule)
-    if not isinstance(rule, MaximumLikelihood) and not np.any(rows.Z):
-        raise InputError("Argument `data` must hold different rows, or no width can be learned, but all are the same.")
+    if (
+        components == 1 and not isinstance(rule, MaximumLikelihood) and not np.any(rows.Z)
+    ):  # more say so when they split
+        raise InputError("Argument `data` must hold different rows, or no width can be learned, but all are the same: "
+                         f"n_samples={len(X)}.")  # fmt: skip
     begin = None if start is None else _start(start, rows, scale, how)
     seed = [0] if key is None else np.asarray(jax.random.key_data(checks.key(key))).tolist()
     rng = np.random.default_rng(seed)

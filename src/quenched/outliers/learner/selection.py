@@ -181,7 +181,7 @@ def climb(rows: Rows, state: State, free: Freedom, *, accuracy: float, passes: i
         sums, t = select(rows, state, hard=free.hard), t + 1
         before, last, now = gain, now, level(rows, sums, state, free)
         gain = now - last
-        converged = gain <= ROUNDING * abs(now) or (gain < before < np.inf and gain**2 < little * (before - gain))
+        converged = gain <= ROUNDING * abs(now) or (gain < before < np.inf and gain * gain < little * (before - gain))
         if converged or t == passes:
             return Climbed(state, sums, now, t, converged)
         state = scaled(rows, sums, centred(sums, state, free), free)

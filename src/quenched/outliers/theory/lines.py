@@ -96,7 +96,6 @@ def _crossing(branches: Branches, a: str, b: str) -> float | None:
     arms = branches.arms
     if b == "trivial" and np.isfinite(branches.threshold):  # of no energy
         marks = saddle.locate(branches.form.landscape.free_energy, arms[a]) if a in arms else ()  # pyright: ignore[reportArgumentType]
-        marks = [mark for mark in marks if mark.control > branches.threshold]  # before it there is no such state
     else:
         marks = saddle.crossings(arms[a], arms[b]) if a in arms and b in arms else ()
     return next((mark.control for mark in marks), None)

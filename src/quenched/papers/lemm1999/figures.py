@@ -61,9 +61,8 @@ def _field(P: np.ndarray, **more: Any) -> xr.Dataset:
     return xr.Dataset({"density": (("x", "y"), P), **more}, {"x": x.coordinates, "y": y.coordinates})
 
 
-def figure_3(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_3(*, quick: bool = False, key: Any = None) -> Figure:
     """The decay of mutual information during learning."""
-    del folder  # nothing worth keeping
     key = jax.random.key(3) if key is None else key
     lucky = learning_decay(ENTANGLED, 0, examples=50, key=key, sigma=2.0)
     tried = [
@@ -97,9 +96,9 @@ def figure_3(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("lemm1999/figure_3", "The decay of mutual information", caption, tuple(panels), data)
 
 
-def figure_4(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_4(*, quick: bool = False, key: Any = None) -> Figure:
     """A random function, and what a device with input averaging measures of it."""
-    del quick, folder  # quick as it is
+    del quick  # quick as it is
     first, second = jax.random.split(jax.random.key(4) if key is None else key)
     axis = Axis(0, 1, points=201)
     grid = Grid(given=[axis])
@@ -137,9 +136,9 @@ def figure_4(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fig
     return Figure("lemm1999/figure_4", "Generalisation needs a link between places", caption, tuple(panels), data)
 
 
-def figure_13(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_13(*, quick: bool = False, key: Any = None) -> Figure:
     """Initial guesses: the kernel on the data, or on the conditional empirical density."""
-    del quick, key, folder  # nothing random
+    del quick, key  # nothing random
     panels, data = [], {}
     for conditional in (False, True):
         for lambda_2 in (0.1, 1.0):
@@ -188,33 +187,33 @@ def _figure_of_two(number: int) -> Figure:
     return Figure(f"lemm1999/figure_{number}", f"Two data points, prior on {prior}, {what}", caption, panels, data)
 
 
-def figure_14(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_14(*, quick: bool = False, key: Any = None) -> Figure:
     """Two data points, smoothness prior on the log-density."""
-    del quick, key, folder  # nothing random
+    del quick, key  # nothing random
     return _figure_of_two(14)
 
 
-def figure_15(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_15(*, quick: bool = False, key: Any = None) -> Figure:
     """Two data points, smoothness prior on the density."""
-    del quick, key, folder  # nothing random
+    del quick, key  # nothing random
     return _figure_of_two(15)
 
 
-def figure_16(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_16(*, quick: bool = False, key: Any = None) -> Figure:
     """Two data points, third derivatives of the log-density small."""
-    del quick, key, folder  # nothing random
+    del quick, key  # nothing random
     return _figure_of_two(16)
 
 
-def figure_17(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_17(*, quick: bool = False, key: Any = None) -> Figure:
     """Two data points, third derivatives of the density small."""
-    del quick, key, folder  # nothing random
+    del quick, key  # nothing random
     return _figure_of_two(17)
 
 
-def figure_18(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_18(*, quick: bool = False, key: Any = None) -> Figure:
     """The true density and the two templates."""
-    del quick, key, folder  # nothing random
+    del quick, key  # nothing random
     printed = densities()
     shown = {name: printed[name] for name in ("truth", "template 1", "template 2")}
     titles = ("true density", "template 1", "template 2")
@@ -239,9 +238,9 @@ def figure_18(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fi
     )
 
 
-def figure_19(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_19(*, quick: bool = False, key: Any = None) -> Figure:
     """The regression function of the true density."""
-    del quick, key, folder  # nothing random
+    del quick, key  # nothing random
     P = normalised(densities()["truth"])
     mean, spread = moments(P)
     data = {"truth": _field(P, mean=("x", mean), spread=("x", spread))}
@@ -257,9 +256,9 @@ def figure_19(*, quick: bool = False, key: Any = None, folder: Any = None) -> Fi
     )
 
 
-def figure_20(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_20(*, quick: bool = False, key: Any = None) -> Figure:
     """The empirical density and the conditional one."""
-    del quick, folder  # fifty points
+    del quick  # fifty points
     problem, _ = fifty(key)
     N = np.asarray(problem.likelihood.counts)  # pyright: ignore[reportAttributeAccessIssue]
     P = empirical(problem.grid, N)
@@ -294,9 +293,9 @@ def _watched(problem: Problem, method: LearningMatrix, start: Start, steps: int)
     return xr.Dataset({**data, "density": (("x", "y"), P)}, attrs={"kkt": fit.kkt})
 
 
-def figure_21(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_21(*, quick: bool = False, key: Any = None) -> Figure:
     """The density estimated from 50 points."""
-    del quick, folder  # one iteration
+    del quick  # one iteration
     problem, K = fifty(key)
     trace = _watched(problem, Massive(0.01, K), Uniform(), 50)
     P, truth = trace.density.values, normalised(densities()["truth"])
@@ -328,9 +327,9 @@ RUNS: dict[str, tuple[str, str]] = {
 """The six rows of figure 22."""
 
 
-def figure_22(*, quick: bool = False, key: Any = None, folder: Any = None) -> Figure:
+def figure_22(*, quick: bool = False, key: Any = None) -> Figure:
     """Iteration schemes and starts."""
-    del quick, folder  # six iterations
+    del quick  # six iterations
     problem, K = fifty(key)
     methods = {"massive": Massive(0.01, K), "newton": Newton(), "gradient": Gradient()}
     starts = {"uniform": Uniform(), "kernel": Truncated(0.01, K), "peaks": Empirical(1e-10)}
