@@ -250,7 +250,7 @@ def test_single_precision_gets_a_sentence():
         ({"alpha": [2.0, 1.0]}, "`alpha` must increase"),
         ({"alpha": [-1.0]}, "`alpha` must increase from 0"),
         ({"alpha": []}, "non-empty"),
-        ({"alpha": "soon"}, "must be numbers"),
+        ({"alpha": "soon"}, "must be real numbers"),
         ({"alpha": 1.0, "prior": 1.5}, "`prior`"),
         ({"alpha": 1.0, "colour": 3}, "must be a field"),
         ({"alpha": 1.0, "start": prototypes.Overlaps([[0.0]], [[1.0]])}, "`start` must have R of shape"),
