@@ -301,24 +301,25 @@ def test_every_figure_of_the_paper_on_fields_is_built_or_named():
 
 
 def test_time_is_that_of_the_longest_worker_and_learns_how_fast_this_machine_is(monkeypatch):
-    known = {"a2000/figure_1": 30.0, "a2000/figure_2": 10.0, "a2000/claims": 5.0, "b2001/figure_1": 20.0}
+    known = {"a2000/figure_1": 30.0, "a2000/figure_2": 10.0, "a2000/claims": 15.0, "b2001/figure_1": 20.0}
     monkeypatch.setattr(schedule, "costs", lambda *, quick: known)
     steps = [Step(*name.split("/")) for name in known]
     state = State(steps, True, 2)
-    assert [str(s) for s in schedule.in_order(steps, quick=True)] == [
+    order = [str(s) for s in schedule.in_order(steps, quick=True)]
+    assert order == [
         "a2000/figure_1",
         "a2000/figure_2",
         "b2001/figure_1",
         "a2000/claims",
-    ]
-    assert reproduction.seconds_left(state) == pytest.approx(35.0)  # 30 | 10 + 20, then claims
-    assert reproduction.seconds_left(dataclasses.replace(state, workers=1)) == pytest.approx(65.0)
+    ]  # a2000/figure_2 waits for 25
+    assert reproduction.seconds_left(state) == pytest.approx(45.0)  # 30 | 10 + 20, then claims
+    assert reproduction.seconds_left(dataclasses.replace(state, workers=1)) == pytest.approx(75.0)
     state.finished[steps[0]] = 60.0  # twice as slow
     assert state.speed() == pytest.approx(2.0)
-    assert state.share() == pytest.approx(30 / 65)
-    assert reproduction.seconds_left(state) == pytest.approx(2 * 20)
+    assert state.share() == pytest.approx(30 / 75)
+    assert reproduction.seconds_left(state) == pytest.approx(2 * (10 + 15))  # beside 20
     state.running[steps[3]] = time.monotonic() - 10.0
-    assert reproduction.seconds_left(state) == pytest.approx(30.0, abs=0.5)
+    assert reproduction.seconds_left(state) == pytest.approx(50.0, abs=0.5)
     assert state.unknown() == []
     assert State([*steps, Step("c", "figure_1")], True, 1).unknown() == [Step("c", "figure_1")]
 

@@ -9,6 +9,7 @@ from quenched import plots
 from quenched.core.figures import Figure, Kind, Panel, Series, Verdict
 from quenched.papers import lemm1999
 from quenched.papers.lemm1999 import examples
+from tests.papers import claimed
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,8 @@ def test_points_have_the_law_they_are_said_to_have():
 
 def test_every_statement_has_a_verdict_and_its_evidence(figures):
     claims = figures["claims"]
-    assert len(claims) == 49
+    assert len(claims) == 50
+    claimed.check([figures[name] for name in lemm1999.FIGURES], claims)
     for claim in claims:
         assert claim.ours
         assert claim.evidence

@@ -136,7 +136,7 @@ def figure_2(*, quick: bool = False, key: Any = None) -> Figure:
     for name, points in series.items():
         bars = whole[f"{name}_stderr"].values
         points.append(Series("whole set", Kind.simulation, sizes, whole[name].values, bars))
-    line = np.unique(np.append(np.geomspace(400 if quick else 100, 4000, 5 if quick else 12).round(), sizes))
+    line = np.unique(np.append(np.geomspace(400 if quick else 100, 4000, 3 if quick else 12).round(), sizes))
     for rows, mark in ((1000, 4000.0), (2000, 3800.0)):
         label = f"{rows} random rows"
         subsets = _subsets(rule, rows, line, mark, quick)

@@ -81,7 +81,8 @@ def seconds_left(state: State) -> float:
     free = [0.0] * (state.workers - len(ends)) + list(ends.values())
     heapq.heapify(free)
     left = [s for s in state.every if s not in state.finished and s not in state.running]
-    for step in in_order(left, quick=state.quick):
+    figures = [s for s in left if s.name != CLAIMS]
+    for step in [*in_order(figures, quick=state.quick), *(s for s in left if s.name == CLAIMS)]:
         before = [end for other, end in ends.items() if other.paper == step.paper] if step.name == CLAIMS else []
         ends[step] = max([heapq.heappop(free), *before]) + state.expected(step)
         heapq.heappush(free, ends[step])
@@ -89,7 +90,11 @@ def seconds_left(state: State) -> float:
 
 
 def in_order(steps: Sequence[Step], *, quick: bool) -> list[Step]:
-    """Figures of the paper with the most work left first, and in it the longest first; claims after their figures."""
+    """Steps in the order in which they should begin: first those that keep the longest work waiting.
+
+    A figure keeps the claims of its paper waiting, so their cost is added to its own.
+    """
     known = {step: cost(step, quick=quick) or 0.0 for step in steps}
-    papers = {step.paper: sum(c for other, c in known.items() if other.paper == step.paper) for step in steps}
-    return sorted(steps, key=lambda s: (s.name == CLAIMS, -papers[s.paper], -known[s]))
+    after = {step.paper: known[step] for step in steps if step.name == CLAIMS}
+    waits = {step: known[step] + (after.get(step.paper, 0.0) if step.name != CLAIMS else 0.0) for step in steps}
+    return sorted(steps, key=lambda step: (-waits[step], step.name == CLAIMS))
