@@ -85,7 +85,7 @@ def client():
     options = {"processes": True, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         distributed.LocalCluster(**options, env={"PAUSE": "0.05", "LONG": "0.05"}) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster, set_as_default=False) as client,  # users who give an address have none
     ):
         yield client
 

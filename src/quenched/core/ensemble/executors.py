@@ -116,7 +116,7 @@ class Dask(Executor):
             tasks = client.map(_run_there, pieces, payload=payload, pure=False)
             places = {task.key: position for position, task in enumerate(tasks)}
             try:
-                for task in distributed.as_completed(tasks):
+                for task in distributed.as_completed(tasks, loop=client.loop):
                     if task.status == "error" and isinstance(task.exception(), distributed.KilledWorker):
                         yield places[task.key], f"KilledWorker: {task.exception()}"
                     else:
