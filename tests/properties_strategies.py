@@ -111,22 +111,17 @@ true_functions = st.builds(
     st.lists(st.floats(-1e3, 1e3), min_size=8, max_size=8),
     positive,
 )
-density_rules = st.builds(
-    lambda smooth, mass, strength: fields.MaximumPosterior(
-        fields.LogDensity(LINE), prior_on(LINE, smooth, mass), strength
-    ),
-    positive,
-    positive,
-    positive,
-)
-function_rules = st.builds(
-    lambda smooth, mass, strength: fields.MaximumPosterior(
-        fields.Direct(INPUTS), prior_on(INPUTS, smooth, mass), strength
-    ),
-    positive,
-    positive,
-    positive,
-)
+
+
+def rules_on(link: Any) -> st.SearchStrategy[Any]:
+    """Students with a link, of any smoothness."""
+    return st.builds(
+        lambda smooth, mass, strength: fields.MaximumPosterior(link, prior_on(link.grid, smooth, mass), strength),
+        positive, positive, positive,
+    )  # fmt: skip
+
+
+density_rules, function_rules = rules_on(fields.LogDensity(LINE)), rules_on(fields.Direct(INPUTS))
 places = st.lists(st.floats(0, 1), min_size=3, max_size=3)
 density_problems = st.builds(
     lambda points, smooth, mass: fields.Problem(

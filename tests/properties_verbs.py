@@ -437,8 +437,8 @@ CASES = {
             "ax": st.none(),
         },
     ),
-    "save": Case(with_results(quenched.save), {"result": some_results, "path": st.just("/tmp/fuzz/result.nc")}),
-    "load": Case(quenched.load, {"path": st.just("/tmp/fuzz/result.nc")}),
+    "save": Case(with_results(quenched.save), {"result": some_results, "path": st.just("result.nc")}),
+    "load": Case(quenched.load, {"path": st.just("result.nc")}),
 }
 
 one_alpha = st.floats(2.0, 20.0)

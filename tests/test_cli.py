@@ -273,6 +273,7 @@ BAD = {
     "two executors": ([*SIMULATE, "--workers", "2", "--scheduler", "tcp://x:1"], "must not both"),
     "unknown simulator": ([*SIMULATE, "--simulator", "chian"], "did you mean chain"),
     "unknown paper": (["reproduce", "biehl2005"], "one of: barkai1994, dietrich1998, lemm1999, malzahn2002"),
+    "the demonstration is no paper": (["reproduce", "demo"], "PAPER must be one of"),
     "figure of no paper": (["reproduce", "--figure", "3"], "--figure must come with a paper"),
     "no workers to reproduce": (["reproduce", "biehl2006", "--workers", "0"], "--workers"),
     "no cluster": (["reproduce", "biehl2006", "--scheduler", "nonsense"], "`client` must name a Dask scheduler"),

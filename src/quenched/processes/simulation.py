@@ -353,8 +353,8 @@ def measure(
 
     Returns:
         The measures of `model.MEASURES` and `oob_error_counted`, each with `_stderr` and `_run`, and `runs`,
-        `failed`. Errors are shares of the target's variance; `mean` and `spread` are of the standardised prediction.
-        Out-of-bag measures average over all rows, each with its copies taken out; `oob_error_counted` and
+        `failed`, `outcome`. Errors are shares of the target's variance; `mean` and `spread` are of the standardised
+        prediction. Out-of-bag measures average over all rows, each with its copies taken out; `oob_error_counted` and
         `multiplicity_error` average the rows that came 0, 1, ... times (NaN where none ever did, with an infinite
         standard error), and `spread` needs two runs, or a block.
 

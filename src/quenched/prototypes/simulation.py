@@ -199,7 +199,7 @@ def measure(
         **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
 
     Returns:
-        `R`, `Q`, `error`, each with `_stderr` and `_run`, and `runs`, `failed`.
+        `R`, `Q`, `error`, each with `_stderr` and `_run`, and `runs`, `failed`, `outcome`.
 
     Examples:
         >>> import jax

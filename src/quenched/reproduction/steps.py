@@ -55,9 +55,14 @@ def paper(name: str) -> ModuleType:
     """
     if name == DEMO:
         return importlib.import_module("quenched.reproduction.demonstration")
+    _known(name)
+    return importlib.import_module(f"quenched.papers.{name}")
+
+
+def _known(name: str) -> None:
+    """Refuse what is no paper."""
     if name not in papers():
         raise InputError(f"Argument PAPER must be one of: {', '.join(papers())}; but {name!r} was given.")
-    return importlib.import_module(f"quenched.papers.{name}")
 
 
 def steps(names: Sequence[str], figures: Sequence[str] = ()) -> list[Step]:
@@ -72,6 +77,7 @@ def steps(names: Sequence[str], figures: Sequence[str] = ()) -> list[Step]:
     """
     found = []
     for name in names:
+        _known(name)
         there = list(paper(name).FIGURES)
         chosen = [part for word in figures for part in _parts(word, there)] if figures else [*there, CLAIMS]
         found += [Step(name, part) for part in dict.fromkeys(chosen)]

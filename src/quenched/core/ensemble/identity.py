@@ -25,17 +25,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-_SKIPPED = {
-    "__dict__",
-    "__weakref__",
-    "__doc__",
-    "__module__",
-    "__annotations__",
-    "_abc_impl",
-    "__dataclass_fields__",
-    "__dataclass_params__",
-    "__slotnames__",
-}  # fmt: skip  the last is put there when an object is first pickled or copied
+_SKIPPED = {"__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "_abc_impl",
+            "__dataclass_fields__", "__dataclass_params__", "__slotnames__"}  # fmt: skip
+"""Attributes of a class that say nothing of what it does; the last appears when an object is first pickled."""
 
 
 def digest(*values: Any) -> str:
