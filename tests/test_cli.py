@@ -382,35 +382,17 @@ def test_compiled_programs_are_kept_where_the_user_may_write(run, tmp_path, monk
     assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
 
 
-def test_ctrl_c_keeps_the_finished_pieces(tmp_path):
+def test_ctrl_c_keeps_the_finished_pieces(tmp_path, launch):
     folder = tmp_path / "pieces"
-    # A parent that ignores interrupts, as a shell does for its background jobs, hands that down: undo it.
-    start = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
-    start += "from quenched.cli import main; sys.exit(main())"
-    words = [
-        *SIMULATE,
-        "--size",
-        "20",
-        "--runs",
-        "50000",
-        "--simulator",
-        "chain",
-        "--tests",
-        "50",
-        "--folder",
-        str(folder),
-    ]
+    start = "import sys; from quenched.cli import main; sys.exit(main())"
+    many = ["--size", "20", "--runs", "50000", "--simulator", "chain", "--tests", "50", "--folder", folder]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen([sys.executable, "-c", start, *words], **pipes)
-    try:
-        limit = time.monotonic() + 120
-        while process.poll() is None and time.monotonic() < limit and not list(folder.glob("*.npz")):
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait()
+    process = launch("-c", start, *SIMULATE, *many, **pipes)
+    limit = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < limit and not list(folder.glob("*.npz")):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert (out, err.count("\n")) == ("", 1)
     assert f"kept in {folder}" in err

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -184,7 +182,7 @@ def test_a_report_that_loses_its_place_is_put_elsewhere(again, shelf, tmp_path, 
     assert (refuge / "report.html").is_file()
 
 
-def test_a_killed_reproduction_goes_on(shelf, tmp_path):
+def test_a_killed_reproduction_goes_on(shelf, tmp_path, launch):
     (shelf / "wait").touch()
     script = tmp_path / "again.py"
     script.write_text(f"""
@@ -193,20 +191,17 @@ from quenched import cli, papers
 papers.__path__.append({str(shelf)!r})
 sys.exit(cli.main(["reproduce", "fake2000", "--full", "--workers", "1", "--out", {str(tmp_path / "r")!r}]))
 """)
-    command = [sys.executable, str(script)]
-    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        kept = tmp_path / "r" / "steps" / "full" / "fake2000-figure_3_right.json"
-        deadline = time.monotonic() + 60
-        while not kept.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert kept.exists()
-    finally:
-        os.kill(first.pid, signal.SIGKILL)
-        first.wait()
+    first = launch(script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    kept = tmp_path / "r" / "steps" / "full" / "fake2000-figure_3_right.json"
+    deadline = time.monotonic() + 60
+    while not kept.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert kept.exists()
+    first.kill()
+    first.wait()
     assert not (tmp_path / "r" / "report.html").exists()
     (shelf / "wait").unlink()
-    second = subprocess.run(command, capture_output=True, text=True, check=True)
+    second = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert "2 kept from before" in second.stderr
     assert computed(shelf) == FIGURES
     assert "the claim" in (tmp_path / "r" / "report.html").read_text()

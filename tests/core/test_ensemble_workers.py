@@ -204,26 +204,19 @@ def sweep(folder: str, executor: str) -> None:
     ("executor", "interrupt"),
     [("Local", signal.SIGINT), ("Processes", signal.SIGINT), ("Processes", signal.SIGKILL)],
 )
-def test_an_interrupted_sweep_is_resumed(tmp_path, executor, interrupt):
+def test_an_interrupted_sweep_is_resumed(tmp_path, launch, executor, interrupt):
     start = f"import {__name__} as t; t.sweep({str(tmp_path)!r}, {executor!r})"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PAUSE": "0.05", "LONG": "60"}
-    # A session of its own is a group of its own: Ctrl-C on a terminal reaches the workers too.
-    process = subprocess.Popen(
-        [sys.executable, "-c", start], env=environment, start_new_session=True, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        until(lambda: len(pieces(tmp_path)) == 12)
-        time.sleep(0.3)  # all are now inside a long run
-        family = psutil.Process(process.pid).children(recursive=True)
-        if interrupt == signal.SIGINT:
-            os.killpg(process.pid, interrupt)
-        else:
-            process.kill()
-        _, said = process.communicate(timeout=15)
-        assert psutil.wait_procs(family, timeout=15)[1] == [], "workers outlived the sweep"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    process = launch("-c", start, env=environment, stderr=subprocess.PIPE, text=True)
+    until(lambda: len(pieces(tmp_path)) == 12)
+    time.sleep(0.3)  # all are now inside a long run
+    family = psutil.Process(process.pid).children(recursive=True)
+    if interrupt == signal.SIGINT:
+        os.killpg(process.pid, interrupt)  # Ctrl-C on a terminal reaches the workers too
+    else:
+        process.kill()
+    _, said = process.communicate(timeout=15)
+    assert psutil.wait_procs(family, timeout=15)[1] == [], "workers outlived the sweep"
     assert process.returncode == -interrupt
     if executor == "Processes":  # the workers have nothing to say
         assert said.count("Traceback") == (interrupt == signal.SIGINT)
