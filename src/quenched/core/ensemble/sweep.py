@@ -153,8 +153,9 @@ def ensemble(
         raise InputError(f"Argument `function` must be a function of (key, parameters), but it is {function!r}.")
     key, points = checks.key(key), _points(parameters)
     store = None if folder is None else Store.open(folder)
-    program = _program(function, points[0], str(jax.random.key_impl(key)), runs, batch, store)
+    program, messages = _program(function, points[0], str(jax.random.key_impl(key)), runs, batch, store)
     work = _Work(program, _pieces(program, key, points, runs), store, len(points), runs)
+    work.messages += messages
     missing = work.load()
     total = sum(work.size(piece) for piece in missing)
     with progress(label, total) as advance, contextlib.closing(executor.run(program, missing)) as results:
@@ -200,20 +201,25 @@ def _program(
     runs: int,
     batch: int | None,
     store: Store | None,
-) -> Program:
-    """The program of the given width, of the width on record, or of the widest that fits."""
+) -> tuple[Program, list[str]]:
+    """The program of the given width, of the width on record, or of the widest that fits; and what went wrong."""
     shape = jax.tree.map(lambda leaf: ("number", leaf.shape, leaf.dtype.str) if is_number(leaf) else leaf, point)
     versions = importlib.metadata.version("quenched"), jax.__version__
     family = digest(function, shape, implementation, versions)
     pieces = -(-runs // WIDEST)
     wanted = -(-runs // pieces)  # as few pieces as the widest would need, equally full
-    known = store.width(family, wanted) if store is not None and batch is None else batch
+    known, messages = batch, []
+    try:
+        known = store.width(family, wanted) if store is not None and batch is None else batch
+    except Damaged as error:
+        messages.append(f"The width of the pieces on disk is not known and is chosen again, and pieces of another "
+                        f"width are computed again: {error}.")  # fmt: skip
     if known is not None:
-        return build(function, point, implementation, known, family)
+        return build(function, point, implementation, known, family), messages
     program = fitting(lambda width: build(function, point, implementation, width, family), wanted)
     if store is not None:
         store.record_width(family, program.width, wanted)
-    return program
+    return program, messages
 
 
 def _pieces(program: Program, key: Any, points: list[Any], runs: int) -> list[Piece]:
@@ -246,7 +252,11 @@ class _Work:
         return min(self.program.width, self.runs - piece.start)
 
     def load(self) -> list[Piece]:
-        """Take what is on disk; return the pieces that are not."""
+        """Take what is on disk; return the pieces that are not.
+
+        Raises:
+            InputError: if nothing is, and nothing can be written there.
+        """
         missing = []
         for piece in self.pieces:
             leaves = None
@@ -260,6 +270,11 @@ class _Work:
             else:
                 self.loaded += 1
                 self._put(piece, leaves)
+        if missing and self.store is not None and self.store.barred:
+            if not self.loaded:
+                raise self.store.refusal()
+            self._warn(f"Nothing can be saved in {self.store.folder} ({self.store.barred}): the {self.loaded} pieces "
+                       f"that are there are used, {len(missing)} are computed and not kept.")  # fmt: skip
         return missing
 
     def take(self, piece: Piece, result: Result) -> None:
@@ -288,15 +303,14 @@ class _Work:
         if count := int(np.sum(failed & ~self.raised)):
             self.messages.append(f"{count} of {failed.size} runs gave a value that is not finite.")
         if self.store is not None and self.store.unsaved:
-            self._warn(self.store)
+            self._warn(f"The result is complete, but {len(self.store.unsaved)} of its files could not be saved in "
+                       f"{self.store.folder}: {self.store.unsaved[0]}.")  # fmt: skip
         values = jax.tree.unflatten(self.structure, self.values)
         return Ensemble(
             values, failed, tuple(self.messages), self.computed, self.loaded, self.damaged, self.program.width
         )
 
-    def _warn(self, store: Store) -> None:
-        sentence = (f"The result is complete, but {len(store.unsaved)} of its files could not be saved in "
-                    f"{store.folder}: {store.unsaved[0]}.")  # fmt: skip
+    def _warn(self, sentence: str) -> None:
         self.messages.append(sentence)
         warnings.warn(sentence, RuntimeWarning, stacklevel=5)
 
