@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from rich.console import Console
 
 import quenched
 from quenched import prototypes
-from quenched.cli import options, screen
+from quenched.cli import entry, options, screen
 from quenched.core.types import InputError
 
 CURVE = ["curve", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2"]
@@ -370,8 +371,6 @@ def test_warnings_are_one_line(run, monkeypatch):
 def test_compiled_programs_are_kept_where_the_user_may_write(run, tmp_path, monkeypatch):
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     run("--version")
-    import os
-
     chosen = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
     assert chosen.parent == tmp_path / "cache" / "quenched"
     assert chosen.is_dir()
@@ -380,6 +379,21 @@ def test_compiled_programs_are_kept_where_the_user_may_write(run, tmp_path, monk
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert run("--version")[0] == 0
     assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
+
+
+def test_compiled_programs_do_not_fill_the_disk(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    run("--version")
+    chosen = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+    other = chosen.with_name("jax-another")  # of another processor, or of an older system
+    other.mkdir()
+    for age, place in enumerate([chosen / "a", chosen / "b", other / "c", chosen / "d"]):
+        place.write_bytes(bytes(100))
+        os.utime(place, (1e9 - age, 1e9 - age))
+    os.utime(other / "c", (1e9 + 1, 1e9 - 2))  # read since
+    monkeypatch.setattr(entry, "MOST_COMPILED", 250)
+    run("--version")
+    assert {path.name for path in chosen.parent.glob("*/*")} == {"a", "c"}
 
 
 def test_ctrl_c_keeps_the_finished_pieces(tmp_path, launch):

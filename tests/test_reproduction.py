@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib
 import json
+import os
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import jax
@@ -17,6 +20,7 @@ import xarray as xr
 
 import quenched
 from quenched import papers, reproduction
+from quenched.core import files
 from quenched.core.ensemble import Processes, ensemble, placed
 from quenched.core.figures import Claim, Figure, Kind, Panel, Scale, Series, Verdict
 from quenched.reproduction import State, Step, keeping, running, schedule
@@ -126,13 +130,15 @@ def test_other_code_computes_again(again, shelf, monkeypatch):
     assert computed(shelf) == FIGURES * 2
 
 
-@pytest.mark.parametrize("damage", ["cut", "flip", "foreign", "pickle"])
+@pytest.mark.parametrize("damage", ["cut", "flip", "foreign", "pickle", "deep", "infinite"])
 def test_a_damaged_step_is_computed_again(again, shelf, tmp_path, damage):
     again()
     step = tmp_path / "r" / "steps" / "quick" / "fake2000-figure_30.json"
     whole = step.read_bytes()
     trap = b"cos\nsystem\n(S'touch " + str(tmp_path / "executed").encode() + b"'\ntR."
     bad = {"cut": whole[:-20], "flip": whole[:90] + b"X" + whole[91:], "foreign": b"{}", "pickle": trap}
+    for name, text in {"deep": b"[" * 100_000, "infinite": b'{"format": 1e400}'}.items():
+        bad[name] = hashlib.sha256(text).hexdigest().encode() + b"\n" + text
     step.write_bytes(bad[damage])
     assert again()[0] == 0
     assert computed(shelf) == [*FIGURES, "figure_30"]
@@ -180,6 +186,24 @@ def test_a_report_that_loses_its_place_is_put_elsewhere(again, shelf, tmp_path, 
     assert code == 2
     refuge = Path(err.strip().rpartition("put in ")[2].rstrip("."))
     assert (refuge / "report.html").is_file()
+
+
+def test_a_step_that_cannot_be_kept_is_said_and_the_remains_of_killed_ones_go(again, shelf, tmp_path, monkeypatch):
+    left = tmp_path / "r" / "steps" / "quick" / f".x-abcdefgh{files.PART}"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    os.utime(left, (1, 1))
+
+    def full(path, value, identity, **about):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(keeping, "write", full)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, _, err = again("--figure", "30")
+    assert code == 0
+    assert "warning: fake2000/figure_30 is in the report, but it could not be kept in" in err
+    assert not left.exists()
 
 
 def test_a_killed_reproduction_goes_on(shelf, tmp_path, launch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
@@ -14,6 +15,9 @@ from pathlib import Path
 from quenched.cli import density as density  # commands, which register themselves
 from quenched.cli import reproducing as reproducing
 from quenched.cli.app import Stop, app
+
+MOST_COMPILED = 2**30
+"""Bytes of compiled programs that are kept between calls."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,11 +70,28 @@ def _cache_compilations() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        _trim(folder.parent)
     except (OSError, RuntimeError):  # no home, or not ours: go without
         return
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+def _trim(folder: Path) -> None:
+    """Remove the compiled programs that were used longest ago, beyond `MOST_COMPILED` bytes of them."""
+    found = []
+    for path in folder.glob("jax-*/*"):
+        with contextlib.suppress(OSError):  # another command may have removed it
+            about = path.stat()
+            found.append((max(about.st_atime, about.st_mtime), about.st_size, path))
+    size = sum(one for _, one, _ in found)
+    for _, one, path in sorted(found):
+        if size <= MOST_COMPILED:
+            break
+        with contextlib.suppress(OSError):
+            path.unlink()
+        size -= one
 
 
 def _processor() -> str:

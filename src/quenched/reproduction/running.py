@@ -7,12 +7,14 @@ import dataclasses
 import inspect
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+from quenched.core import files
 from quenched.core.ensemble import Executor, placed
 from quenched.core.ensemble.executors import pool
 from quenched.core.figures import Claim, Figure
@@ -106,6 +108,8 @@ class _Work:
 
     def load(self) -> list[Step]:
         """Take what is in the folder; return the steps that are not, in the order in which they should begin."""
+        for place in {self._place(step)[0].parent for step in self.state.every}:
+            files.sweep(place)
         for step in self.state.every:
             with contextlib.suppress(keeping.Unknown):
                 self.done[step] = Done(keeping.read(*self._place(step)), kept=True)
@@ -146,8 +150,12 @@ class _Work:
         """Keep a step that is done; what cannot be kept is still in the report."""
         path, identity = self._place(step)
         if result.value is not None:
-            with contextlib.suppress(OSError):
+            try:
                 keeping.write(path, result.value, identity, processor=result.processor)
+            except OSError as error:
+                warnings.warn(f"{step} is in the report, but it could not be kept in {path.parent} "
+                              f"({error.strerror or error}): another call computes it again.",
+                              RuntimeWarning, stacklevel=2)  # fmt: skip
         self.done[step], self.state.finished[step] = result, result.seconds
         self.state.running.pop(step, None)
         self.watch(self.state)
