@@ -27,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after `quenched`; by default those of the process.
 
     Returns:
-        0, or 2 for bad input or a place that cannot be written, 130 for an interrupt, 1 for a fault of ours.
+        0, or 2 for bad input, a place that cannot be written or a cluster that is lost, 130 for an interrupt, 1 for a
+        fault of ours.
     """
     _cache_compilations()
     with warnings.catch_warnings():
@@ -45,12 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _explain(error: Exception) -> tuple[str, int]:
     """The line and the exit code of an exception; what is our fault is raised again if a traceback is asked for."""
+    from quenched.core.ensemble import ClusterError
     from quenched.core.results import OutputError
     from quenched.core.types import InputError
 
     if isinstance(error, Stop):
         return str(error), error.code
-    if isinstance(error, (InputError, OutputError)):
+    if isinstance(error, (InputError, OutputError, ClusterError)):
         return str(error), 2
     if isinstance(words := getattr(error, "format_message", None), Callable):  # typer's own errors of usage
         return str(words()), 2

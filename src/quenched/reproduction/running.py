@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from quenched.core import files
-from quenched.core.ensemble import Executor, placed
+from quenched.core.ensemble import ClusterError, Executor, placed
 from quenched.core.ensemble.executors import pool
 from quenched.core.figures import Claim, Figure
 from quenched.core.types import InputError
@@ -190,7 +190,7 @@ def compute(task: _Task) -> Done:
         have = inspect.signature(function).parameters
         with placed(task.executor, task.pieces):
             value = function(**{name: given for name, given in offered.items() if name in have})
-    except InputError as error:
+    except (InputError, ClusterError) as error:
         return Done(None, str(error))
     except Exception as error:  # one step must not take the others with it
         if os.environ.get("QUENCHED_TRACEBACK"):

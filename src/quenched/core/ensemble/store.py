@@ -64,6 +64,10 @@ class Store:
         return InputError(f"Argument `folder` must be a folder that can be written, but {self.folder!s} is not: "
                           f"{self.barred}.")  # fmt: skip
 
+    def has(self, name: str) -> bool:
+        """Whether a piece is there."""
+        return self._piece(name).exists()
+
     def read(self, name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...] | None:
         """The leaves of a piece, or None if it is not there.
 
@@ -71,7 +75,7 @@ class Store:
             Damaged: if it is there but not whole.
         """
         path = self._piece(name)
-        if not path.exists():
+        if not self.has(name):
             return None
         try:
             content = path.read_bytes()

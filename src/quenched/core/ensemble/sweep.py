@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.ensemble.executors import Executor, Local
+from quenched.core.ensemble.executors import ClusterError, Executor, Local
 from quenched.core.ensemble.identity import digest
 from quenched.core.ensemble.program import Piece, Program, Result, build, fitting, is_number
 from quenched.core.ensemble.store import Damaged, Store
@@ -130,6 +130,7 @@ def ensemble(
 
     Raises:
         InputError: if an argument is not as above.
+        ClusterError: if a cluster is lost or has no workers; the sentence says what is kept.
         RuntimeError: if every run raised an exception. What the function raises while it is traced is a bug
             in it and is raised as it is.
 
@@ -158,10 +159,13 @@ def ensemble(
     work.messages += messages
     missing = work.load()
     total = sum(work.size(piece) for piece in missing)
-    with progress(label, total) as advance, contextlib.closing(executor.run(program, missing)) as results:
-        for position, result in results:
-            work.take(missing[position], result)
-            advance(work.size(missing[position]))
+    try:
+        with progress(label, total) as advance, contextlib.closing(executor.run(program, missing)) as results:
+            for position, result in results:
+                work.take(missing[position], result)
+                advance(work.size(missing[position]))
+    except ClusterError as error:
+        raise ClusterError(f"{error} {work.kept()}") from error
     return work.ensemble()
 
 
@@ -288,6 +292,14 @@ class _Work:
         stop = piece.start + self.size(piece)
         self.raised[piece.point, piece.start : stop] = True
         self.messages.append(f"Runs {piece.start} to {stop - 1} of point {piece.point} failed: {result}")
+
+    def kept(self) -> str:
+        """What is there after the work was broken off, in a sentence."""
+        if self.store is None:
+            return "Nothing was kept; with `folder=`, finished pieces are."
+        there = sum(self.store.has(self._name(piece)) for piece in self.pieces)
+        return (f"{there} of {len(self.pieces)} pieces are kept in {self.store.folder}: the same call goes on with the "
+                "rest.")  # fmt: skip
 
     def ensemble(self) -> Ensemble:
         """What came of it all.
