@@ -150,6 +150,7 @@ class TypedClaim:
     verdict: Verdict
     evidence: str
     rests_on: str = ""
+    checks: tuple[str, ...] = ()
 
 
 Claim = TypedClaim
