@@ -76,6 +76,15 @@ def until(condition, seconds=60.0):
         time.sleep(0.01)
 
 
+@contextlib.contextmanager
+def meanwhile(act):
+    """Do something beside a block, and wait for it, however the block ends."""
+    with futures.ThreadPoolExecutor(1) as other:
+        done = other.submit(act)
+        yield
+        done.result()
+
+
 def pieces(folder) -> list:
     return sorted(Path(folder).glob("*.npz"))
 
@@ -156,10 +165,8 @@ def test_a_killed_dask_worker_is_replaced(tmp_path, client):
         until(lambda: len(pieces(tmp_path)) >= 2)
         os.kill(victim, signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    result = ensemble(slow, KEY, POINTS, runs=8, batch=1, executor=Dask(client), folder=tmp_path)
-    killer.join()
+    with meanwhile(kill):
+        result = ensemble(slow, KEY, POINTS, runs=8, batch=1, executor=Dask(client), folder=tmp_path)
     assert (result.computed, result.messages) == (24, ())
     assert same(result, ensemble(slow, KEY, POINTS, runs=8, batch=1))
     until(lambda: len(client.run(os.getpid)) == 2)
@@ -221,12 +228,9 @@ def test_a_lost_scheduler_is_a_sentence_and_the_same_call_goes_on(threads, tmp_p
         until(lambda: len(pieces(tmp_path)) >= 2)
         client.loop.add_callback(client.scheduler_comm.comm.abort)
 
-    thread = threading.Thread(target=lose)
-    thread.start()
     sentence = r"^The Dask scheduler at \S+ was lost\. (\d+) of 12 pieces are kept in .*: the same call goes on with "
-    with pytest.raises(ClusterError, match=sentence) as caught:
+    with meanwhile(lose), pytest.raises(ClusterError, match=sentence) as caught:
         ensemble(slow, KEY, POINTS[:2], runs=6, batch=1, executor=Dask(client), folder=tmp_path)
-    thread.join()
     rest = ensemble(slow, KEY, POINTS[:2], runs=6, batch=1, folder=tmp_path)
     assert rest.loaded + rest.computed == 12
     said = re.findall(sentence, str(caught.value))

@@ -159,7 +159,8 @@ class Dask(Executor):
             except LostError:  # there is nobody to tell
                 raise
             except BaseException:  # an interrupt, too
-                client.cancel(tasks)
+                with contextlib.suppress(OSError, TimeoutError):
+                    client.cancel(tasks)
                 raise
 
     @contextlib.contextmanager
