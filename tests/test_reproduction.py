@@ -184,8 +184,11 @@ def test_a_report_that_loses_its_place_is_put_elsewhere(again, shelf, tmp_path, 
         return fake.figure("figure_30", True)
 
     monkeypatch.setattr(fake, "FIGURES", {"figure_30": lose})
-    code, _, err = again("--figure", "30")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, _, err = again("--figure", "30")
     assert code == 2
+    assert err.splitlines()[-2].startswith("warning: fake2000/figure_30 is in the report, but it could not be kept")
     refuge = Path(err.strip().rpartition("put in ")[2].rstrip("."))
     assert (refuge / "report.html").is_file()
 
