@@ -54,13 +54,13 @@ def test_boston():
     claims_of_boston(figure)
 
 
-def abalone(*, short=0.2, bar=0.0001, stderr=0.001):
-    """A figure 2 with given numbers: how much too low subsets are at m = 4000, the range of their variances."""
+def abalone(*, short=0.2, early=0.04, bar=0.0001, stderr=0.001):
+    """A figure 2 with given numbers: how much too low subsets are at m = 4000 and 400, the range of variances."""
     m = np.array([400.0, 3800.0, 4000.0])
     true = {"posterior_variance": np.array([0.022, 0.0041, 0.004]), "error": np.array([0.46, 0.395, 0.39])}
     whole = {name: ("examples", value) for name, value in true.items()}
     whole |= {f"{name}_stderr": ("examples", np.full(3, stderr) * value) for name, value in true.items()}
-    low = 1 - np.array([0.04, short, short])
+    low = 1 - np.array([early, short, short])
     spread = {"posterior_variance": bar, "error": 0.04}
     data = {"whole set, simulation": xr.Dataset(whole, {"examples": m})}
     for rows, less in ((1000, 1.0), (2000, 0.5)):
