@@ -80,7 +80,7 @@ def ends(text: str | None, given: str | None) -> Ends:
         low = high = np.nan
     if not all(end is None or np.isfinite(end) for end in (low, high)):
         raise InputError("Option --bounds must be two numbers with a comma between them, either of which may be left "
-                         f"out, such as 0,100 or 0, but {text!r} was given.")  # fmt: skip
+                         f"out, such as '0,100' or '0,', but {text!r} was given.")  # fmt: skip
     if low is not None and high is not None and not low < high:
         raise InputError(f"Option --bounds must rise, but {text!r} was given.")
     return low, high
@@ -97,10 +97,20 @@ def describe(table: io.Table, bounds: Ends = (None, None)) -> xr.Dataset:
     return found.assign_attrs(column=str(table.target), given=table.names[0])
 
 
+def _check_inside(y: np.ndarray, bounds: Ends) -> None:
+    """Refuse bounds that do not hold all values."""
+    low, high = bounds
+    beyond = [f"down to {digits.number(y.min())}"] if low is not None and y.min() < low else []
+    beyond += [f"up to {digits.number(y.max())}"] if high is not None and y.max() > high else []
+    if beyond:
+        raise InputError(f"Option --bounds must hold all values of the column, but they reach {' and '.join(beyond)}.")
+
+
 def _density(y: np.ndarray, bounds: Ends) -> xr.Dataset:
     """The density of a column with its band, a histogram beside it, and its figures as attributes."""
     from quenched.estimators import FieldDensity
 
+    _check_inside(y, bounds)
     found = FieldDensity(bounds=bounds).fit(y).describe(LEVEL)
     x, P = found["value"].values, found["density"].values
     below = np.concatenate([[0.0], np.cumsum((P[1:] + P[:-1]) / 2 * np.diff(x))])
