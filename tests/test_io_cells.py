@@ -162,7 +162,7 @@ def test_what_is_not_read_is_refused_as_what_it_is(table, case, categories):
 
 
 def test_decimal_commas_between_semicolons_are_named(table):
-    for content in ("a;b\n1,5;2,5\n", "a;b\n1;2\n3;4,25\n5;6\n", "a\tb\n1,5\t2\n"):
+    for content in ("a;b\r1,5;2,5\r", "a;b\n1,5;2,5\n", "a;b\n1;2\n3;4,25\n5;6\n", "a\tb\n1,5\t2\n"):
         sentence = refused(table(content))
         assert "seems to be separated by" in sentence
         assert "and to write decimals with commas" in sentence

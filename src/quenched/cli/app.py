@@ -20,7 +20,6 @@ from quenched.cli.delivering import (
     QuietOption,
     Stop,
     console,
-    interrupts,
 )
 from quenched.cli.reading import ColumnsOption, DropCopiesOption, DropMissingOption, EncodingOption
 
@@ -87,7 +86,7 @@ def curve(
     begin = options.start(found, start)
     delivery = Delivery(out, plot, json, quiet)
     delivery.check()
-    with interrupts(None), _status("theory", shown=not quiet):
+    with delivery.working(""), _status("theory", shown=not quiet):
         result = verb(one_law, one_rule, **options.start_of(verb, begin), **controls)
     return delivery.hand_over([result], result)
 

@@ -78,14 +78,19 @@ class Delivery:
 
     @contextlib.contextmanager
     def working(self, words: str, folder: Path | None = None) -> Iterator[None]:
-        """Say what is being done, while somebody is watching, and on an interrupt what is kept."""
+        """Say what is being done, while somebody is watching, and on an interrupt what is kept.
+
+        Args:
+            words: what is being done; empty for nothing to say.
+            folder: where finished pieces are kept.
+        """
         from quenched.core import progress
 
         with contextlib.ExitStack() as stack:
             if self.quiet:
                 warnings.simplefilter("ignore")
                 stack.enter_context(progress.hidden())
-            elif sys.stderr.isatty():
+            elif words and sys.stderr.isatty():
                 print(words, file=sys.stderr, flush=True)
             stack.enter_context(interrupts(folder))
             yield

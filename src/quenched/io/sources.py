@@ -199,7 +199,7 @@ def _check_start(source: Path, start: bytes, codec: str) -> None:
         raise InputError(f"{source} must be text, but it is a spreadsheet or a packed file: name it .xlsx or .zip.")
     if len(start) > 262 and start[257:262] == b"ustar":
         raise InputError(f"{source} must be text, but it is a tar archive: unpack it first.")
-    lines = start.decode(codec, "ignore").split("\n")
+    lines = re.split(r"\r\n|\n|\r", start.decode(codec, "ignore"))
     mark = next((mark for mark in SEPARATORS if mark in lines[0] and "," not in lines[0]), "")
     if mark:
         cells = [cell.strip() for line in lines[1:20] for cell in line.split(mark)]
