@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Canvas
 import quenched
 from quenched import plots
 from quenched.core.figures import Figure, Kind, Panel, Series
-from quenched.core.types import InputError
+from quenched.core.types import InputError, printable
 from tests.test_cli_forecast import made_up
 
 ALPHA = np.array([0.0, 1.0, 2.0, 5.0])
@@ -406,3 +406,27 @@ def test_bad_input_is_one_sentence(call, words):
     with pytest.raises(InputError, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+# Names from the data
+
+ODD = ("a$_$", r"a\$b$ and {%s", "a\x00\x1b[31m", "x" * 300, "\ud800")
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_any_name_of_a_column_is_drawn_as_it_is(name, tmp_path):
+    x = np.linspace(0, 1, 5)
+    over = {f"density{end}": ("value", np.ones(5)) for end in ("", "_low", "_high")}
+    alone = {"source": "density", "column": name, "level": 0.9, "rows": 5}
+    density = xr.Dataset({**over, "histogram": ("bar", [1.0])}, {"value": x, "edge": [0.0, 1.0]}, alone)
+    over = {end: ("given", np.ones(5)) for end in ("mean", "low", "high")}
+    rows = {"row_given": ("row", x), "row_value": ("row", x)}
+    given = xr.Dataset({**over, **rows}, {"given": x}, alone | {"given": name})
+    words = xr.Dataset({"error": (("alpha", "kind"), np.ones((3, 2)))}, {"alpha": [1.0, 2.0, 3.0], "kind": [name, "b"]})
+    shown = printable(name)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    for data in (density, given, a_forecast().assign_attrs(target=name), words):
+        figure = quenched.plot(data)
+        figure.savefig(tmp_path / "p.png", dpi=40)
+        labels = [text.get_text() for text in figure.findobj(matplotlib.text.Text)]
+        assert any(shown in label.replace(r"\$", "$") for label in labels)

@@ -300,10 +300,19 @@ def test_constant_columns_are_named():
     ("change", "words"),
     [
         (lambda X, y: (X[:4], y[:4]), "at least 5 rows"),
-        (lambda X, y: (X, np.where(np.arange(len(y)) == 3, np.nan, y)), "`y` must be finite, but 1 "),
-        (lambda X, y: (np.where(np.arange(2) == 1, np.nan, X), y), "Column `1` of `X` must be finite"),
-        (lambda X, y: (X, np.array(["a"] * len(y))), "`y` must be numbers"),
-        (lambda X, y: (pd.DataFrame({"u": X[:, 0], "w": ["a"] * len(y)}), y), "Column `w` of `X` must be numbers"),
+        (
+            lambda X, y: (X, np.where(np.arange(len(y)) == 3, np.nan, y)),
+            "`y` must have a value in every row, but it lacks 1 of",
+        ),
+        (
+            lambda X, y: (np.where(np.arange(2) == 1, np.nan, X), y),
+            "`X` must have a value in every row, but column '1' lacks",
+        ),
+        (lambda X, y: (X, np.array(["a"] * len(y))), "`y` must have a finite number in every row, but it has words"),
+        (
+            lambda X, y: (pd.DataFrame({"u": X[:, 0], "w": ["a"] * len(y)}), y),
+            "`X` must have a finite number in every row, but column 'w' has words",
+        ),
         (lambda X, y: (np.ones_like(X), y), "all are constant"),
         (lambda X, y: (X, np.ones_like(y)), "must vary"),
         (lambda X, y: (X[:-1], y), r"shapes \[N, d\] and \[N\]"),

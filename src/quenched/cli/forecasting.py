@@ -13,8 +13,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from quenched import io
-from quenched.cli import options
-from quenched.core.types import InputError
+from quenched.cli import digits, options
+from quenched.core.columns import power_of_two
+from quenched.core.types import InputError, printable
 
 FEWEST = 5
 """Rows below which there is nothing to say."""
@@ -30,28 +31,34 @@ ERRORS = ("Errors are mean squared errors as shares of the target's variance: 0 
           "answering the mean.")  # fmt: skip
 
 
-def read(data: Path | None, target: str | None, columns: str | None) -> tuple[io.Table, str]:
+def read(data: Path | None, target: str | None, columns: str | None, **how: Any) -> tuple[io.Table, str]:
     """The table, and what it is called.
+
+    Args:
+        data: the file; without it, data that come with scikit-learn.
+        target: the column to be predicted.
+        columns: those that predict.
+        **how: further keywords of `io.read_table`.
 
     Raises:
         InputError: in one sentence, for options that do not fit together or a file that is no such table.
     """
     if data is None:
-        if target is not None or columns is not None:
-            raise InputError("Options --target and --columns must come with a file, but none was given: "
+        if target is not None or columns is not None or any(how.values()):
+            raise InputError("Options that choose what to read must come with a file, but none was given: "
                              "quenched forecast DATA.csv --target COLUMN.")  # fmt: skip
         table = io.bundled("diabetes")
         return table._replace(target="disease progression"), "scikit-learn's diabetes data, because no file was given"
     if target is None:
-        there = ", ".join(io.column_names(data))
+        there = ", ".join(io.column_names(data, how.get("encoding")))
         raise InputError(f"Option --target must name the column to be predicted, but none was given; {data} has the "
                          f"columns: {there}.")  # fmt: skip
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
-    table = io.read_table(data, target, chosen, categories=True, least=FEWEST)
-    if table.targets is not None and np.ptp(table.targets) == 0:
+    table = io.read_table(data, target, chosen, categories=True, least=FEWEST, **how)
+    if table.targets is not None and np.all(table.targets == table.targets[0]):
         raise InputError(f"Column {target!r} of {data} must vary to be predicted, but all its values are "
                          f"{table.targets[0]:g}.")  # fmt: skip
-    return table, str(data)
+    return table, printable(str(data))
 
 
 def sizes(text: str | None, rows: int) -> tuple[list[int], list[int]]:
@@ -103,7 +110,35 @@ def aims(errors: Sequence[str] | None, rmses: Sequence[str] | None, targets: Any
     for option, numbers in given.items():
         if any(x <= 0 for x in numbers):
             raise InputError(f"Option {option} must be positive, but {min(numbers):g} was given.")
-    return [*given["--error"], *((r / float(np.std(targets))) ** 2 for r in given["--rmse"])]
+    unit = power_of_two(targets)
+    with np.errstate(over="ignore"):
+        shares = np.square(np.array(given["--rmse"]) / unit / np.std(np.asarray(targets) / unit))
+    return [*given["--error"], *shares.tolist()]
+
+
+def refused(result: xr.Dataset, shown: Sequence[int]) -> str:
+    """Why there is no forecast at some of the sizes that were asked for, in a line; empty where there is one at all."""
+    words = result["refused"].sel(examples=list(shown)).values.astype(str)
+    why = next((word for word in words if word), "")
+    if not why:
+        return ""
+    sizes = [_count(m) for m, word in zip(shown, words, strict=True) if word]
+    which = "" if all(words) else f" for {', '.join(sizes)} examples"
+    return f"No forecast{which}: {why}"
+
+
+def needed(
+    result: xr.Dataset, wanted: Sequence[float], answer: Callable[[xr.Dataset, float], Any]
+) -> list[dict[str, Any]]:
+    """How many examples each wanted error takes, for other programs: a range, or a sentence where there is none."""
+    found: list[dict[str, Any]] = []
+    for error in wanted:
+        try:
+            low, high = answer(result, error)
+            found.append({"error": error, "examples_low": low, "examples_high": high})
+        except InputError as reason:
+            found.append({"error": error, "sentence": str(reason)})
+    return found
 
 
 def show(
@@ -179,11 +214,11 @@ def _within(result: xr.Dataset) -> Table:
     for i, m in enumerate(result["bootstrap"].values):
         one = result.isel(bootstrap=i)
         source = str(one["source"].values)
-        bars = "" if source != "draws" else f"{float(one['oob_error_stderr']):.4f}"
-        cells = [_count(m), f"{float(one['oob_error']):.4f}", bars, _own(one["oob_rmse"])]
+        bars = "" if source != "draws" else digits.number(one["oob_error_stderr"], 2)
+        cells = [_count(m), digits.number(one["oob_error"]), bars, _own(one["oob_rmse"])]
         cells.append(source)
         if checked:
-            cells.append(f"{float(one['check_oob_error']):.4f} ± {float(one['check_oob_error_stderr']):.4f}")
+            cells.append(digits.with_error(one["check_oob_error"], one["check_oob_error_stderr"]))
             cells.append("[green]agrees[/]" if _agree(result)[i] else "[bold red]DIFFERS[/]")
         grid.add_row(*cells)
     return grid
@@ -211,7 +246,9 @@ def _estimates(result: xr.Dataset, table: io.Table) -> list[str]:
     """What the numbers mean, and other estimates of the error with all rows."""
     a = result.attrs
     names = {"leave_one_out": "leave-one-out", "error_632": ".632", "error_632plus": ".632+"}
-    others = ", ".join(f"{word} {a[name]:.4f}" for name, word in names.items() if np.isfinite(a.get(name, np.nan)))
+    others = ", ".join(
+        f"{word} {digits.number(a[name])}" for name, word in names.items() if np.isfinite(a.get(name, np.nan))
+    )
     lines = [f"{ERRORS} RMSE is their square root in units of {table.target}."]
     return [*lines, f"With all rows, by other estimates: {others}."] if others else lines
 
@@ -231,7 +268,7 @@ def _ahead(result: xr.Dataset, shown: Sequence[int], *, wide: bool) -> Table:
         now = m == rows
         grid.add_row(
             _count(m) + (" (now)" if now else "") + (" *" if bool(one["extended"]) else ""),
-            f"{x['error']:.4f}", f"{x['error_low']:.4f} to {x['error_high']:.4f}",
+            digits.number(x["error"]), f"{digits.number(x['error_low'])} to {digits.number(x['error_high'])}",
             _own(x["rmse"]), *([f"{_own(x['rmse_low'])} to {_own(x['rmse_high'])}"] if wide else []),
             "" if now else f"{x['gain'] - 1:+.1%}",
             "" if now else f"{x['gain_low'] - 1:+.1%} to {x['gain_high'] - 1:+.1%}",
@@ -309,19 +346,18 @@ def _worst(result: xr.Dataset, table: io.Table) -> Table:
     grid = _grid("row", str(table.target), "predicted without it", "miss", "share of all error")
     assert table.targets is not None
     miss, share = result["leave_one_out"].values, result["point_oob_error"].values
-    decimals = max(2 - int(np.floor(np.log10(result.attrs["target_scale"]))), 0)  # three digits of a usual deviation
+    write = digits.alike(float(result.attrs["target_scale"]))  # three digits of a usual deviation
     for i in result["worst"].values.astype(int):
         y = float(table.targets[i])
-        cells = [f"{y:,.{decimals}f}", f"{y - miss[i]:,.{decimals}f}", f"{miss[i]:+,.{decimals}f}"]
+        cells = [write(y), write(y - miss[i]), write(miss[i], "+")]
         cells.append(f"{share[i] / share.sum():.1%}")
-        grid.add_row(str(i + 1), *cells)
+        grid.add_row(str(table.place(i)), *cells)
     return grid
 
 
 def _own(value: Any, zeros: str = "#") -> str:
     """A number in the target's own units: four digits, and no powers of ten where people do not use them."""
-    x = float(value)
-    return f"{x:,.0f}" if abs(x) >= 1e3 else f"{x:{zeros}.4g}".rstrip(".")
+    return digits.number(value, zeros=bool(zeros))
 
 
 def _count(m: Any) -> str:

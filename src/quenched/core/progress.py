@@ -61,6 +61,17 @@ def silence() -> None:
     _shown.acquire(blocking=False)
 
 
+@contextlib.contextmanager
+def hidden() -> Iterator[None]:
+    """No bars inside this block: nobody wants to see them."""
+    held = _shown.acquire(blocking=False)
+    try:
+        yield
+    finally:
+        if held:
+            _shown.release()
+
+
 def track(items: Sequence[_T], label: str) -> Iterator[_T]:
     """Go through items with a bar."""
     with progress(label, len(items)) as advance:

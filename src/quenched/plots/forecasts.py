@@ -8,10 +8,12 @@ import numpy as np
 import xarray as xr
 
 from quenched.core.figures import Kind, Panel, Scale, Series
-from quenched.plots.choice import EMPIRICAL, SHARE, Item, by_source
+from quenched.plots.choice import EMPIRICAL, SHARE, Item, by_source, plain
 
 WITHIN = "out-of-bag"
 AHEAD = "forecast (80% band)"
+LONGEST_REASON = 400
+"""Letters of a sentence in the note."""
 
 
 def is_one(data: xr.Dataset) -> bool:
@@ -30,7 +32,7 @@ def panel(data: xr.Dataset) -> tuple[Panel, list[Item]]:
             f"all {rows:,} rows", Kind.reference, np.full(2, rows), np.array([np.nanmin(seen), np.nanmax(seen)])
         )
         items.append(_item(ends))
-    target = str(data.attrs.get("target", "")) or "the target"
+    target = plain(data.attrs.get("target", "")) or "the target"
     right = Scale(f"root mean squared error (units of {target})", float(data.attrs["target_scale"]), 0.5)
     log = "xy" if np.all(seen[np.isfinite(seen)] > 0) else "x"
     words = f"expected squared error ({SHARE})"
@@ -82,7 +84,7 @@ def _note(data: xr.Dataset) -> str:
     why: dict[str, list[str]] = {}
     for size, reason in zip(data["examples"].values, data["refused"].values.astype(str), strict=True):
         if reason:
-            why.setdefault(reason, []).append(f"{float(size):,.0f}")
+            why.setdefault(plain(reason, LONGEST_REASON), []).append(f"{float(size):,.0f}")
     said = ["Out-of-bag: samples that repeat rows, tuned on all; forecast: different rows, tuned anew."]
     said += ["Bars are one standard error."] if bars else []
     if not _spoken(data).any():

@@ -74,6 +74,8 @@ class Empirical(Law):
             if not is_traced(value) and not np.all(np.isfinite(value)):
                 bad = int(np.sum(~np.isfinite(value)))
                 raise InputError(f"Argument `{name}` must be finite, but {bad} of its values are not.")
+        if not is_traced(self.targets) and np.any(self.targets):
+            checks.positive("targets", np.abs(self.targets).max())  # their squares must be numbers
         if self.centre is not None:
             checks.finite("centre", self.centre)
         if self.scale is not None:

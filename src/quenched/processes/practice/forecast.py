@@ -132,7 +132,7 @@ def forecast(
         bootstrap = _bootstrap(law, tuned.rule, sizes, accuracy, check, key)
     result = xr.merge([_beyond(found, law, sizes), bootstrap]).assign_attrs(bootstrap.attrs)
     refusal, remarks = _refusal(found, table), [*table.remarks, *tuned.remarks, *_remarks(found, known)]
-    return _speak(result, found, refusal, remarks, law, tuned.rule, known)
+    return table.in_own_units(_speak(result, found, refusal, remarks, law, tuned.rule, known))
 
 
 def _threads(rows: int) -> contextlib.AbstractContextManager[Any]:
