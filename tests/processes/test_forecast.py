@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import re
 
 import jax
 import numpy as np
@@ -12,11 +13,13 @@ import xarray as xr
 from tinygp import kernels
 
 from benchmarks import forecast_splits
+from quenched.core import progress
 from quenched.core.results import load, save
 from quenched.core.types import InputError
 from quenched.processes import learner
 from quenched.processes.model import Empirical, GaussianProcess, declared
-from quenched.processes.practice import examples_for, forecast, trials
+from quenched.processes.practice import copies, examples_for, forecast, trials, wanted
+from quenched.processes.theory import continuation
 
 room = importlib.import_module("quenched.processes.practice.forecast")  # its name is that of the function
 
@@ -152,6 +155,40 @@ def test_below_all_rows_every_row_counts_for_itself():
     assert result["error"].values[0] == pytest.approx(np.mean(errors), rel=0.06)  # three standard errors, and 2%
 
 
+def test_few_rows_are_measured_and_not_continued():
+    """A nearly linear teacher: the mean-field curve is 20% off at 8 rows, where the kernel begins to see it all."""
+    draw = np.random.default_rng(3)
+    X = draw.normal(size=(N, 5))
+    y = X.sum(axis=1) + 0.3 * X[:, 0] ** 2 + 0.05 * draw.normal(size=N)
+    rule = GaussianProcess(10.0 * kernels.ExpSquared(5.0), 0.01)
+    result = fixed(X, y, rule=rule, examples=[5, 8, 12, N - 1, N], accuracy=0.02)
+    S, z = (X - X.mean(0)) / X.std(0), (y - y.mean()) / y.std()
+    K = 10 * np.exp(-((S[:, None] - S[None]) ** 2).sum(-1) / 50)
+    for m in (5, 8, 12):
+        errors = []
+        for _ in range(1500):
+            order = draw.permutation(N)
+            train, test = order[:m], order[m:]
+            alpha = np.linalg.solve(K[np.ix_(train, train)] + 0.01 * np.eye(m), z[train])
+            errors.append(np.mean((z[test] - K[np.ix_(test, train)] @ alpha) ** 2))
+        at = result.sel(examples=m)
+        bar = np.hypot(np.std(errors) / np.sqrt(len(errors)), float(at["measured_stderr"]))
+        assert abs(float(at["error"]) - np.mean(errors)) < 4 * bar
+        assert bar < 0.04 * np.mean(errors)
+    left_out = result.attrs["leave_one_out"]
+    assert result["error"].sel(examples=N) == pytest.approx(left_out)
+    assert result["error"].sel(examples=N - 1) == pytest.approx(left_out, rel=0.05)  # the control is leave-one-out
+
+
+def test_standard_errors_of_subsets_are_those_of_repetitions():
+    X, y = world(N, 0)
+    known = trials.prior(Empirical(X, y), RULE)
+    left = continuation.left_out(known.modes(), known.s2).residual
+    found = [trials.subsets(known, left, 12, 0.05, np.random.default_rng(k)) for k in range(60)]
+    z = [(one.error - np.mean([f.error for f in found])) / one.stderr for one in found]
+    assert 0.6 < np.std(z) < 1.25  # Student's factor is in the standard errors
+
+
 def test_tuning_is_paid_for():
     """A kernel tuned on few rows: errors grow by f at N, and by its half for ever."""
     X, y = world(N, 3)
@@ -246,6 +283,85 @@ def test_copies():
     X, y = world(N, 0)
     X[1::10], y[1::10] = X[::10], y[::10]
     check_refused(fixed(X, y), "6 of 60 rows are copies")
+
+
+def repeated(rows=110, copied=60, grades=False):
+    """A noisy table, and the same with copies of some rows in random places."""
+    draw = np.random.default_rng(1)
+    X = draw.normal(size=(rows, 8))
+    y = X[:, 0] + np.sin(X[:, 1]) + 1.5 * draw.normal(size=rows)
+    y = np.round(y) if grades else y
+    order = draw.permutation(np.append(np.arange(rows), draw.permutation(rows)[:copied]))
+    return (X, y), (X[order], y[order]), order
+
+
+@pytest.mark.parametrize("grades", [False, True])
+def test_copies_count_once_in_tuning_error_and_subsets(grades):
+    (X, y), (X2, y2), order = repeated(grades=grades)
+    once, twice = forecast(X, y, examples=[55, 110]), forecast(X2, y2, examples=[85, 170])
+    check_refused(twice, "60 of 170 rows are copies")
+    assert twice.attrs["copies"] == 60
+    assert twice.attrs["noise"] == pytest.approx(once.attrs["noise"], rel=0.1)  # the columns' units differ
+    assert twice.attrs["leave_one_out"] == pytest.approx(once.attrs["leave_one_out"], rel=0.1)
+    np.testing.assert_allclose(twice["measured"], once["measured"], rtol=0.1)
+    np.testing.assert_allclose(twice["leave_one_out"], once["leave_one_out"].values[order], atol=0.2 * y.std())
+    assert len(np.unique(X2[twice["worst"].values], axis=0)) == 10
+
+
+def test_a_few_copies_are_allowed_and_said():
+    X, y = world(101, 0)
+    X[50], y[50] = X[3], y[3]
+    result = fixed(X, y, examples=[50, 101, 202, 1010])
+    assert result.attrs["grade"] == "A"
+    assert "1 rows are copies of others; each was counted once." in result.attrs["reasons"]
+    assert result["gain"].sel(examples=101) == 1
+    assert result["leave_one_out"].values[50] == result["leave_one_out"].values[3]
+    assert np.all(np.isfinite(result["error"]))
+
+
+def test_rows_that_agree_by_chance_are_no_copies():
+    draw = np.random.default_rng(0)
+    words = draw.integers(0, 3, size=(100, 2)).astype(float)
+    own = np.arange(100)
+    for y in (draw.normal(size=100), np.round(words[:, 0] + 0.5 * draw.normal(size=100))):
+        np.testing.assert_array_equal(copies.groups(words, y), own)
+    np.testing.assert_array_equal(copies.groups(np.tile(words, (2, 1)), np.tile(own, 2)), np.tile(own, 2))
+    grades = np.round(draw.normal(size=100))
+    X = np.tile(draw.normal(size=(100, 2)), (2, 1))
+    np.testing.assert_array_equal(copies.groups(X, np.tile(grades, 2)), np.tile(own, 2))
+
+
+def test_noise_has_no_grade_a():
+    draw = np.random.default_rng(0)
+    for seed in range(3):
+        X, y = np.random.default_rng(seed).normal(size=(N, 3)), draw.normal(size=N)
+        result = forecast(X, y, examples=[N, 2 * N])
+        assert result.attrs["grade"] != "A"
+        assert result.attrs["grade"] == "refused" or "explain nothing" in result.attrs["reasons"]
+    monotone = GaussianProcess(kernels.ExpSquared(1.0), 0.97)
+    assert "97.0% of the target's variance for noise" in fixed(*world(N, 0), rule=monotone).attrs["reasons"]
+
+
+def test_large_tables_say_first_numbers_and_progress(monkeypatch, capsys):
+    monkeypatch.setattr(trials, "FIRST_TUNED", 60)
+    monkeypatch.setattr(trials, "LARGEST_TUNED", 80)
+    monkeypatch.setattr(progress, "PAUSE", 0.01)
+    X, y = world(120, 0)
+    result = forecast(X, y, examples=[120, 240])
+    said = capsys.readouterr().err.splitlines()
+    (first,) = (line for line in said if line.startswith("First numbers: with all rows the error is about"))
+    number = float(first.split("about ")[1].split()[0])
+    assert number == pytest.approx(result.attrs["leave_one_out"], rel=0.2)
+    assert re.fullmatch(r"forecast: \d+ of 20, \d+ s", said[-1])
+    assert "tuned on 80 random rows of 120" in result.attrs["reasons"]
+
+
+def test_a_default_forecast_compiles_nothing_that_grows_with_the_table(monkeypatch):
+    """The default kernel is tuned and factorised on the host: 8 rows do not wait for a compiler."""
+    for name in ("_slope", "_kernels"):
+        monkeypatch.setattr(learner, name, None)
+    monkeypatch.setattr(trials, "declared", None)
+    check_refused(forecast(*world(8, 0), examples=[4, 8]), "at least 50 rows")
 
 
 def test_rows_in_order():
@@ -387,6 +503,29 @@ def test_ends_are_made_monotone():
     ranges = np.array([examples_for(bumpy, error) for error in np.linspace(0.2, 0.75, 30)])
     assert np.all(np.diff(ranges, axis=0) <= 0)
     assert np.all(ranges[:, 0] <= ranges[:, 1])
+
+
+def test_a_gain_is_asked_of_the_rows_at_hand_and_more():
+    ends = {"gain_low": [1.5, 1.0, 0.7, 0.5], "gain": [2.0, 1.0, 0.8, 0.7], "gain_high": [2.5, 1.0, 0.92, 0.91]}
+    result = made([0.1] * 4, [0.9] * 4).assign_attrs(rows=200)
+    result = result.assign({name: ("examples", value) for name, value in ends.items()})
+    low, high = examples_for(result, gain=0.9)
+    assert low == pytest.approx(200 * 2 ** (np.log(0.9) / np.log(0.7)))
+    assert high == np.inf
+    assert 200 < wanted.sooner(result, 0.9).best < 400
+    assert wanted.sooner(result, 0.9).farthest == 800
+    with pytest.raises(InputError, match=r"reached by 800 examples, but 0\.3 is not"):
+        examples_for(result, gain=0.3)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        examples_for(result, gain=1.0)
+    with pytest.raises(InputError, match="one of the two"):
+        examples_for(result, 0.3, gain=0.5)
+    with pytest.raises(InputError, match="one of the two"):
+        examples_for(result)
+    with pytest.raises(InputError, match=r"beyond the rows at hand, but it has none"):
+        examples_for(result.isel(examples=[0, 1]), gain=0.9)
+    with pytest.raises(InputError, match="must be a forecast"):
+        examples_for(made([0.4, 0.2], [0.4, 0.2]), gain=0.9)
 
 
 def test_a_real_forecast_read_the_other_way():

@@ -42,8 +42,10 @@ NOT_POSITIVE = 1e-6
 """Share of the largest prior variance by which rounding may make another one negative."""
 PARTS = 4
 """Disjoint subsets of one order of the rows, at most; their mean is one independent number."""
-FEWEST_ORDERS, MOST_ORDERS = 8, 64
+FEWEST_ORDERS, MOST_ORDERS = 8, 512
 """Random orders of the rows on which the error of subsets rests."""
+PATIENCE = 3e10
+"""Operations, about, after which there are enough orders, however noisy their mean: some seconds."""
 
 
 class Prior(NamedTuple):
@@ -235,9 +237,10 @@ def subsets(known: Prior, left_out: np.ndarray, m: int, accuracy: float, draw: n
         draw: chooses the rows.
     """
     N, base, seen = len(left_out), left_out**2, []
-    parts = min(PARTS, N // m)
+    parts, rank = min(PARTS, N // m), min(m, N if known.F is None else known.F.shape[1])
+    most = int(np.clip(PATIENCE / (parts * rank * (m * rank + N)), FEWEST_ORDERS, MOST_ORDERS))
     error, stderr = np.nan, np.inf
-    while len(seen) < MOST_ORDERS and not (len(seen) >= FEWEST_ORDERS and stderr <= accuracy * error):
+    while len(seen) < most and not (len(seen) >= FEWEST_ORDERS and stderr <= accuracy * error):
         order, more = draw.permutation(N), []
         for k in range(parts):
             test = np.delete(order, slice(k * m, (k + 1) * m))
