@@ -13,7 +13,7 @@ from sklearn import datasets
 
 import quenched
 from quenched import processes
-from quenched.cli import forecasting, options, screen
+from quenched.cli import forecasting, options, screen, wording
 from quenched.core.types import InputError
 
 SCALE = 10.0
@@ -270,8 +270,8 @@ def test_from_end_to_end(run, data, tmp_path):
     code, out, err = run("forecast", data, "--target", "price", *words)
     assert (code, err) == (0, "")
     found = quenched.load(saved)
-    assert forecasting._share(found.error.sel(examples=200)) in out
-    assert f"{forecasting._share(found.check_error.sel(examples=40))}  " in out
+    assert wording.share(found.error.sel(examples=200)) in out
+    assert f"{wording.share(found.check_error.sel(examples=40))}  " in out
     assert re.search(r"No forecast for 2,000 examples: \S", out)
     assert re.search(r"A tenth less error than now \(\S+ instead of \S+\) (takes about|is not)", flat(out))
     assert f"Grade {found.attrs['grade']}" in out
@@ -329,7 +329,7 @@ def test_the_headline_is_right_on_tables_of_different_kinds(X, y, allowed):
     if result.attrs["grade"] == "refused":
         assert "refused" in allowed
         return
-    said = forecasting.headline(result, "y")
+    said = wording.headline(result, "y")
     kind, found = next((k, m) for k, words in HEADLINES.items() if (m := re.fullmatch(words, said)))
     assert kind in allowed
     ahead = result.sel(examples=result.examples >= rows)
@@ -464,12 +464,12 @@ def test_words_cannot_give_a_table_and_one_sentence_points_to_forecast(run, join
 
 def test_numbers_have_digits_however_small():
     values = (0.4, 0.0010234, 3.2e-6, 1.234e-9, 0.0)
-    assert [forecasting._share(x) for x in values] == ["0.4000", "0.00102", "0.00000320", "1.23e-09", "0"]
+    assert [wording.share(x) for x in values] == ["0.4000", "0.00102", "0.00000320", "1.23e-09", "0"]
 
 
 def test_rounding_of_a_range():
-    assert [forecasting._total(m, 120) for m in (121.2, 155.4, 743.0, 12345.0)] == ["121", "155", "740", "12,000"]
-    assert [forecasting._about(m) for m in (3.4, 743.0, 2871.0, 123456.0)] == ["3", "740", "2,900", "120,000"]
+    assert [wording.total(m, 120) for m in (121.2, 155.4, 743.0, 12345.0)] == ["121", "155", "740", "12,000"]
+    assert [wording.about(m) for m in (3.4, 743.0, 2871.0, 123456.0)] == ["3", "740", "2,900", "120,000"]
 
 
 def test_laws_and_rules_of_a_table_can_be_looked_at(joined):

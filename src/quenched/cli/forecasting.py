@@ -13,19 +13,15 @@ from rich.markup import escape
 from rich.table import Table
 
 from quenched import io
-from quenched.cli import options
+from quenched.cli import options, wording
 from quenched.core.types import InputError
 
 FEWEST = 5
 """Rows below which there is nothing to say."""
 SHARES = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 10)
 """Sizes, in shares of the rows, that are always computed: the curve to draw and to answer from."""
-BETTER = 0.9
-"""The share of today's error to aim at when no other aim is given."""
 SURE = 3
 """Standard errors by which a check may miss the interval of the forecast."""
-SEEN = 2
-"""Standard errors by which the explained share of the variance must be above 0 to have been seen."""
 ERRORS = ("Errors are mean squared errors as shares of the target's variance: 0 is perfect, 1 is no better than always "
           "answering the mean.")  # fmt: skip
 
@@ -128,7 +124,7 @@ def show(
     speaks = bool(np.any(result["refused"].values.astype(str) == ""))
     _print(console, *_about_table(result, table))
     if speaks and not wanted:
-        _print(console, headline(result, str(table.target)), style="bold")
+        _print(console, wording.headline(result, str(table.target)), style="bold")
     if speaks:
         title = "Forecast: tuned and trained on so many different rows, on a row it has not seen"
         grids, free = [_ahead(result, shown, own) for own in (2, 1, 0)], console.options.update(width=10**4)
@@ -142,7 +138,7 @@ def show(
         _print_grid(console, "Check: tuned anew and trained on random subsets of the rows", _checked(result))
         _print(console, *_check(result))
     if speaks and wanted:
-        _print(console, "", *_answers(result, wanted, answer))
+        _print(console, "", *wording.answers(result, wanted, answer))
     _print(console, "", *_grade(result))
     title = "The rows that hurt most (counted from 1): wrong values, or cases that the columns do not explain"
     _print_grid(console, title, _worst(result, table))
@@ -174,42 +170,10 @@ def _about_table(result: xr.Dataset, table: io.Table) -> list[str]:
     noise = "less than 1%" if a["noise"] < 0.01 else f"{a['noise']:.0%}" if a["noise"] < 0.985 else f"{a['noise']:.1%}"
     return [
         f"{a['data']}: {rows}, {columns} to predict {table.target} "
-        f"(mean {_own(a['target_centre'], zeros='')}, standard deviation {_own(a['target_scale'], zeros='')})",
+        f"(mean {wording.own(a['target_centre'], zeros='')}, standard deviation "
+        f"{wording.own(a['target_scale'], zeros='')})",
         f"The fitted model takes {noise} of the target's variance for noise. Grade of the forecast: {a['grade']}.",
     ]
-
-
-def headline(result: xr.Dataset, target: str, gain: float = BETTER) -> str:
-    """How many examples make the error smaller by a tenth, or why more do not: the answer in one sentence.
-
-    Args:
-        result: a forecast that speaks.
-        target: what is predicted.
-        gain: the wanted error as a share of the present one.
-    """
-    from quenched.processes.practice.wanted import sooner
-
-    a, rows = result.attrs, int(result.attrs["rows"])
-    found = sooner(result, gain)
-    spoken = result.isel(examples=np.flatnonzero(result["refused"].values.astype(str) == ""))
-    now = float((spoken["error"] / spoken["gain"]).values[0])
-    if a["explained"] < SEEN * a["explained_stderr"]:
-        return (f"The inputs explain nothing of {target} that {rows:,} rows could show: the error is {_share(now)}, "
-                "where always answering the mean has 1. More rows with the same columns are not known to "
-                "help.")  # fmt: skip
-    less = "A tenth" if gain == BETTER else f"{1 - gain:.0%}"
-    aim = f"{less} less error than now ({_share(gain * now)} instead of {_share(now)})"
-    if np.isfinite(found.best):
-        high = f"to {_total(found.high, rows)}" if np.isfinite(found.high) else f"to more than {_count(found.farthest)}"
-        return (f"{aim} takes about {_total(found.best, rows)} examples (80% interval {_total(found.low, rows)} "
-                f"{high}); {rows:,} are at hand.")  # fmt: skip
-    last = spoken.sel(examples=found.farthest)
-    there = (
-        f"{float(last['gain']) - 1:+.1%} ({float(last['gain_low']) - 1:+.1%} to {float(last['gain_high']) - 1:+.1%})"
-    )
-    likely = "not likely" if np.isfinite(found.low) else "not"
-    return (f"{aim} is {likely} within {found.farthest / rows:.3g} times the rows: {_count(found.farthest)} examples "
-            f"change it by {there}.")  # fmt: skip
 
 
 def _within(result: xr.Dataset) -> Table:
@@ -218,7 +182,12 @@ def _within(result: xr.Dataset) -> Table:
     for m in result["examples"].values[np.isfinite(result["measured"].values)]:
         one = result.sel(examples=m)
         error, bar = float(one["measured"]), float(one["measured_stderr"])
-        grid.add_row(_count(m), _share(error), _share(bar, 2) if bar else "", _own(scale * np.sqrt(error)))
+        grid.add_row(
+            wording.count(m),
+            wording.share(error),
+            wording.share(bar, 2) if bar else "",
+            wording.own(scale * np.sqrt(error)),
+        )
     return grid
 
 
@@ -228,8 +197,8 @@ def _checked(result: xr.Dataset) -> Table:
     for m, alike in zip(result["examples"].values, _agree(result), strict=True):
         one = result.sel(examples=m)
         if np.isfinite(one["check_error"]):
-            grid.add_row(_count(m), _share(one["error"]), _share(one["check_error"]),
-                         _share(one["check_error_stderr"], 2),
+            grid.add_row(wording.count(m), wording.share(one["error"]), wording.share(one["check_error"]),
+                         wording.share(one["check_error_stderr"], 2),
                          "[green]agrees[/]" if alike else "[bold red]DIFFERS[/]")  # fmt: skip
     return grid
 
@@ -249,7 +218,7 @@ def _check(result: xr.Dataset) -> list[str]:
     alike = _agree(result)
     if alike.all():
         return ["The check agrees with the forecast at every size."]
-    where = ", ".join(_count(m) for m in result["examples"].values[~alike])
+    where = ", ".join(wording.count(m) for m in result["examples"].values[~alike])
     return [f"The check DIFFERS from the forecast at {where} examples: do not trust the forecast."]
 
 
@@ -259,8 +228,8 @@ def _meaning(result: xr.Dataset, table: io.Table, speaks: bool) -> list[str]:
     whence = [f"Below {rows} rows: random subsets, judged by the other rows; at {rows}: leave-one-out; beyond: the "
               "curve continued. All with what tuning on so few rows costs."] if speaks else []  # fmt: skip
     lines = [f"{ERRORS} RMSE is their square root in units of {table.target}.", *whence]
-    return [*lines, f"With all rows, tuned on them: leave-one-out {_share(a['leave_one_out'])}, on the rows themselves "
-            f"{_share(a['training_error'])}."]  # fmt: skip
+    left, own = wording.share(a["leave_one_out"]), wording.share(a["training_error"])
+    return [*lines, f"With all rows, tuned on them: leave-one-out {left}, on the rows themselves {own}."]
 
 
 def _ahead(result: xr.Dataset, shown: Sequence[int], own: int) -> Table:
@@ -282,9 +251,9 @@ def _ahead(result: xr.Dataset, shown: Sequence[int], own: int) -> Table:
         }
         now = m == rows
         grid.add_row(
-            _count(m) + (" (now)" if now else "") + (" *" if bool(one["extended"]) else ""),
-            _share(x["error"]), f"{_share(x['error_low'])} to {_share(x['error_high'])}",
-            *(_own(x["rmse"]), f"{_own(x['rmse_low'])} to {_own(x['rmse_high'])}")[:own],
+            wording.count(m) + (" (now)" if now else "") + (" *" if bool(one["extended"]) else ""),
+            wording.share(x["error"]), f"{wording.share(x['error_low'])} to {wording.share(x['error_high'])}",
+            *(wording.own(x["rmse"]), f"{wording.own(x['rmse_low'])} to {wording.own(x['rmse_high'])}")[:own],
             "" if now else f"{x['gain'] - 1:+.1%}",
             "" if now else f"{x['gain_low'] - 1:+.1%} to {x['gain_high'] - 1:+.1%}",
         )  # fmt: skip
@@ -296,51 +265,12 @@ def _refusals(result: xr.Dataset, shown: Sequence[int]) -> list[str]:
     why: dict[str, list[str]] = {}
     for m in shown:
         if reason := str(result["refused"].sel(examples=m).values):
-            why.setdefault(reason, []).append(_count(m))
+            why.setdefault(reason, []).append(wording.count(m))
     lines = [f"No forecast for {', '.join(sizes)} examples: {reason}" for reason, sizes in why.items()]
     starred = result.sel(examples=list(shown))
     if np.any(starred["extended"].values.astype(bool) & (starred["refused"].values.astype(str) == "")):
         lines.append("* beyond what the rows themselves show, by a power law: less sure.")
     return lines
-
-
-def _answers(result: xr.Dataset, wanted: Sequence[float], answer: Callable[[xr.Dataset, float], Any]) -> list[str]:
-    """How many examples each wanted error takes."""
-    spoken = result.isel(examples=np.flatnonzero(result["refused"].values.astype(str) == ""))
-    scale, lines = float(result.attrs["target_scale"]), []
-    for error in wanted:
-        aim = f"error {error:.3g} (RMSE {_own(scale * np.sqrt(error), zeros='')})"
-        try:
-            lines.append(_range(spoken, aim, *answer(result, error)))
-        except InputError as reason:
-            lines.append(_beyond(spoken, error, aim) or f"To reach {aim}: {reason}")
-    return lines
-
-
-def _range(spoken: xr.Dataset, aim: str, low: float, high: float) -> str:
-    """Between how many and how many examples; of fewer than the rows at hand only where those are enough."""
-    last, rows = float(spoken["examples"][-1]), float(spoken.attrs["rows"])
-    open_end = f"whether {_count(last)}, as far as the forecast goes, are enough is open"
-    if high <= rows:
-        return f"To reach {aim} you need at most {_about(high)} examples: the {_count(rows)} rows at hand are enough."
-    if low <= rows:
-        rest = f"{_total(high, rows)} examples are" if np.isfinite(high) else open_end
-        return f"To reach {aim} the {_count(rows)} rows at hand may be enough; {rest}."
-    if not np.isfinite(high):
-        return f"To reach {aim} you need at least {_total(low, rows)} examples; {open_end}."
-    return f"To reach {aim} you need between {_total(low, rows)} and {_total(high, rows)} examples."
-
-
-def _beyond(spoken: xr.Dataset, error: float, aim: str) -> str:
-    """What to say of an error that no size of the forecast reaches, or every one; otherwise nothing."""
-    first, last = spoken.isel(examples=0), spoken.isel(examples=-1)
-    if error < spoken["error_low"].min():
-        there = f"{float(last['error']):.3g}, {float(last['error_low']):.3g} to {float(last['error_high']):.3g}"
-        return (f"{aim[:1].upper()}{aim[1:]} is out of reach: with {_count(last['examples'])} examples, as far as the "
-                f"forecast goes, it is {there} with 80% probability.")  # fmt: skip
-    if error >= first["error_high"]:
-        return f"{aim[:1].upper()}{aim[1:]} is reached with {_count(first['examples'])} examples already."
-    return ""
 
 
 def _grade(result: xr.Dataset) -> list[str]:
@@ -369,36 +299,3 @@ def _worst(result: xr.Dataset, table: io.Table) -> Table:
         cells.append(f"{share[i]:.1%}")
         grid.add_row(str(i + 1), *cells)
     return grid
-
-
-def _own(value: Any, zeros: str = "#") -> str:
-    """A number in the target's own units: four digits, and no powers of ten where people do not use them."""
-    x = float(value)
-    return f"{x:,.0f}" if abs(x) >= 1e3 else f"{x:{zeros}.4g}".rstrip(".")
-
-
-def _share(value: Any, digits: int = 3) -> str:
-    """An error: four decimals, and more where these would not be so many digits."""
-    x = float(value)
-    if not np.isfinite(x) or x == 0:
-        return f"{x:g}"
-    decimals = max(4, digits - 1 - int(np.floor(np.log10(abs(x)))))
-    return f"{x:.{decimals}f}" if decimals <= 8 else f"{x:.{digits - 1}e}"
-
-
-def _total(m: float, rows: float) -> str:
-    """A number of examples beyond the rows at hand: two digits of how many more, and so never below these."""
-    more = max(m - rows, 1.0)
-    place = 10 ** max(int(np.floor(np.log10(more))) - 1, 0)
-    return _count(round(m / place) * place)
-
-
-def _count(m: Any) -> str:
-    """A number of examples."""
-    return f"{float(m):,.0f}"
-
-
-def _about(m: float) -> str:
-    """A number of examples that is known to a factor of two at best: two digits of it."""
-    digits = max(int(np.floor(np.log10(max(m, 1)))) - 1, 0)
-    return f"{round(m / 10**digits) * 10**digits:,}"
