@@ -14,7 +14,7 @@ from quenched.processes.model import FEWEST
 
 USUAL = 1e100
 """Size of targets, and of one over them, within which they are taken as they are."""
-OWN_UNITS = ("rmse", "rmse_low", "rmse_high", "oob_rmse", "leave_one_out", "target_scale", "target_centre")
+OWN_UNITS = ("rmse", "rmse_low", "rmse_high", "leave_one_out", "target_scale", "target_centre")
 """What a forecast gives in the units of the targets."""
 
 
