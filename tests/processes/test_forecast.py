@@ -347,6 +347,8 @@ def test_noise_has_no_grade_a():
         result = forecast(X, y, examples=[N, 2 * N])
         assert result.attrs["grade"] != "A"
         assert result.attrs["grade"] == "refused" or "explain nothing" in result.attrs["reasons"]
+    mean = GaussianProcess(1e-6 * kernels.ExpSquared(1.0), 1.0)  # answers the mean, and knows nothing else
+    assert "explain nothing" in fixed(X, y, rule=mean).attrs["reasons"]
     monotone = GaussianProcess(kernels.ExpSquared(1.0), 0.97)
     assert "97.0% of the target's variance for noise" in fixed(*world(N, 0), rule=monotone).attrs["reasons"]
 

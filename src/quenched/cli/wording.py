@@ -22,14 +22,14 @@ def headline(result: xr.Dataset, target: str, gain: float = BETTER) -> str:
         target: what is predicted.
         gain: the wanted error as a share of the present one.
     """
-    from quenched.processes.practice.judgement import SEEN
+    from quenched.processes.practice.judgement import explains_nothing
     from quenched.processes.practice.wanted import sooner
 
     a, rows = result.attrs, int(result.attrs["rows"])
     found = sooner(result, gain)
     spoken = result.isel(examples=np.flatnonzero(result["refused"].values.astype(str) == ""))
     now = float((spoken["error"] / spoken["gain"]).values[0])
-    if a["explained"] < SEEN * a["explained_stderr"]:
+    if explains_nothing(a["explained"], a["explained_stderr"], rows):
         return (f"The inputs explain nothing of {target} that {rows:,} rows could show: the error is {share(now)}, "
                 "where always answering the mean has 1. More rows with the same columns are not known to "
                 "help.")  # fmt: skip
