@@ -36,9 +36,10 @@ def headline(result: xr.Dataset, target: str, gain: float = BETTER) -> str:
     less = "A tenth" if gain == BETTER else f"{1 - gain:.0%}"
     aim = f"{less} less error than now ({share(gain * now)} instead of {share(now)})"
     if np.isfinite(found.best):
-        high = f"to {total(found.high, rows)}" if np.isfinite(found.high) else f"to more than {count(found.farthest)}"
-        return (f"{aim} takes about {total(found.best, rows)} examples (80% interval {total(found.low, rows)} "
-                f"{high}); {rows:,} are at hand.")  # fmt: skip
+        width = found.high - found.low
+        low, best, last = (total(m, rows, width) if np.isfinite(m) else "" for m in found[:3])
+        high = last or f"more than {count(found.farthest)}"
+        return f"{aim} takes about {best} examples (80% interval {low} to {high}); {rows:,} are at hand."
     last = spoken.sel(examples=found.farthest)
     there = (
         f"{float(last['gain']) - 1:+.1%} ({float(last['gain_low']) - 1:+.1%} to {float(last['gain_high']) - 1:+.1%})"
@@ -105,10 +106,15 @@ def share(value: Any, digits: int = 3) -> str:
     return f"{x:.{decimals}f}" if decimals <= 8 else f"{x:.{digits - 1}e}"
 
 
-def total(m: float, rows: float) -> str:
-    """A number of examples beyond the rows at hand: two digits of how many more, and so never below these."""
-    more = max(m - rows, 1.0)
-    place = 10 ** max(int(np.floor(np.log10(more))) - 1, 0)
+def total(m: float, rows: float, width: float = np.inf) -> str:
+    """A number of examples beyond the rows at hand: two digits of how many more, and so never below these.
+
+    Args:
+        m: the number.
+        rows: at hand.
+        width: of the interval that it shall not be rounded out of.
+    """
+    place = 10 ** max(int(np.floor(np.log10(max(min(m - rows, width), 1.0)))) - 1, 0)
     return count(round(m / place) * place)
 
 
