@@ -250,6 +250,15 @@ def test_the_rank_of_a_factor_follows_from_what_it_neglects(monkeypatch):
         assert 0 <= df[0] - df[1] <= trials.NEGLECTED * N
 
 
+def test_a_factor_of_what_is_no_kernel_is_refused(monkeypatch):
+    monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
+    X = np.random.default_rng(0).normal(size=(N, 6))
+    with pytest.raises(InputError, match=r"positive definite at these rows.*distance=L2Distance\(\)"):
+        fixed(X, X[:, 0] ** 2, rule=GaussianProcess(kernels.Matern52(30.0), 1e-6))
+    with pytest.raises(InputError, match="positive definite"):
+        fixed(X, X[:, 0] ** 2, rule=GaussianProcess(X @ X.T - np.eye(N), 1e-3))
+
+
 # When it refuses ------------------------------------------------------------------------------------------------------
 
 
@@ -338,6 +347,8 @@ def test_noise_has_no_grade_a():
         result = forecast(X, y, examples=[N, 2 * N])
         assert result.attrs["grade"] != "A"
         assert result.attrs["grade"] == "refused" or "explain nothing" in result.attrs["reasons"]
+    mean = GaussianProcess(1e-6 * kernels.ExpSquared(1.0), 1.0)  # answers the mean, and knows nothing else
+    assert "explain nothing" in fixed(X, y, rule=mean).attrs["reasons"]
     monotone = GaussianProcess(kernels.ExpSquared(1.0), 0.97)
     assert "97.0% of the target's variance for noise" in fixed(*world(N, 0), rule=monotone).attrs["reasons"]
 

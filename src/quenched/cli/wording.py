@@ -23,23 +23,24 @@ def headline(result: xr.Dataset, target: str, gain: float = BETTER) -> str:
         target: what is predicted.
         gain: the wanted error as a share of the present one.
     """
-    from quenched.processes.practice.judgement import SEEN
+    from quenched.processes.practice.judgement import explains_nothing
     from quenched.processes.practice.wanted import sooner
 
     a, rows = result.attrs, int(result.attrs["rows"])
     found = sooner(result, gain)
     spoken = result.isel(examples=np.flatnonzero(result["refused"].values.astype(str) == ""))
     now = float((spoken["error"] / spoken["gain"]).values[0])
-    if a["explained"] < SEEN * a["explained_stderr"]:
+    if explains_nothing(a["explained"], a["explained_stderr"], rows):
         return (f"The inputs explain nothing of {target} that {rows:,} rows could show: the error is "
                 f"{digits.number(now)}, where always answering the mean has 1. More rows with the same columns are "
                 "not known to help.")  # fmt: skip
     less = "A tenth" if gain == BETTER else f"{1 - gain:.0%}"
     aim = f"{less} less error than now ({digits.number(gain * now)} instead of {digits.number(now)})"
     if np.isfinite(found.best):
-        high = f"to {total(found.high, rows)}" if np.isfinite(found.high) else f"to more than {count(found.farthest)}"
-        return (f"{aim} takes about {total(found.best, rows)} examples (80% interval {total(found.low, rows)} "
-                f"{high}); {rows:,} are at hand.")  # fmt: skip
+        width = found.high - found.low
+        low, best, last = (total(m, rows, width) if np.isfinite(m) else "" for m in found[:3])
+        high = last or f"more than {count(found.farthest)}"
+        return f"{aim} takes about {best} examples (80% interval {low} to {high}); {rows:,} are at hand."
     last = spoken.sel(examples=found.farthest)
     there = (
         f"{float(last['gain']) - 1:+.1%} ({float(last['gain_low']) - 1:+.1%} to {float(last['gain_high']) - 1:+.1%})"
@@ -91,10 +92,15 @@ def _beyond(spoken: xr.Dataset, error: float, aim: str) -> str:
 # Numbers --------------------------------------------------------------------------------------------------------------
 
 
-def total(m: float, rows: float) -> str:
-    """A number of examples beyond the rows at hand: two digits of how many more, and so never below these."""
-    more = max(m - rows, 1.0)
-    place = 10 ** max(int(np.floor(np.log10(more))) - 1, 0)
+def total(m: float, rows: float, width: float = np.inf) -> str:
+    """A number of examples beyond the rows at hand: two digits of how many more, and so never below these.
+
+    Args:
+        m: the number.
+        rows: at hand.
+        width: of the interval that it shall not be rounded out of.
+    """
+    place = 10 ** max(int(np.floor(np.log10(max(min(m - rows, width), 1.0)))) - 1, 0)
     return count(round(m / place) * place)
 
 

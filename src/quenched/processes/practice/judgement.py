@@ -55,9 +55,14 @@ class Found(NamedTuple):
 
 def explained(found: Found) -> tuple[float, float]:
     """The share of the variance that the inputs explain on unseen rows, and its standard error, row by row."""
-    alone = ((found.y - found.y.mean()) * found.rows / (found.rows - 1)) ** 2  # each from the mean of the others
+    alone = (found.y - found.y.mean()) ** 2  # the process, too, knows the mean of all rows
     less = alone - found.residual**2 * found.present / found.loo
     return float(less.mean() / alone.mean()), float(less.std(ddof=1) / np.sqrt(found.rows) / alone.mean())
+
+
+def explains_nothing(share: float, stderr: float, rows: int) -> bool:
+    """Whether an explained share of the variance is none that so many rows could show."""
+    return share <= max(SEEN * stderr, 1 / rows)
 
 
 def refusal(found: Found, copies: int) -> str:
@@ -100,7 +105,7 @@ def remarks(found: Found, known: trials.Prior, copies: int) -> list[str]:
     if FEWEST_FORECAST <= found.rows < FEW:
         said.append(f"There are only {found.rows} rows, which is little to forecast from.")
     share, stderr = explained(found)
-    if share < SEEN * stderr:
+    if explains_nothing(share, stderr, found.rows):
         said.append(f"Rough: the inputs explain nothing of the target that {found.rows} rows could show "
                     f"({100 * share:.1f} ± {100 * stderr:.1f}% of its variance), and what was not learned cannot be "
                     "continued.")  # fmt: skip

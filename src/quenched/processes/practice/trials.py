@@ -122,7 +122,8 @@ def _factorise(law: Empirical, rule: GaussianProcess, most: int) -> tuple[np.nda
         left = left - F[rank] ** 2
         left[p], rank = 0.0, rank + 1
         if not left.min() >= -NOT_POSITIVE * largest:
-            raise InputError("The kernel must be finite and positive definite at these rows, but it is not.")
+            hint = " (tinygp's Matern kernels need distance=L2Distance() for several inputs)" * callable(rule.kernel)
+            raise InputError(f"The kernel must be finite and positive definite at these rows, but it is not{hint}.")
         left = np.maximum(left, 0.0)
     return F[:rank].T, float(left.mean())
 
