@@ -49,7 +49,7 @@ MOST_BLOCKS = 128
 """Blocks after which a size is reported as it is, marked as stalled."""
 CHECKS = ("self_check_error", "self_check_variance", "self_check_shift_error", "self_check_shift_variance")
 """What the theory says about itself."""
-THEORY_COST, DRAW_COST = 25.0, 1.8
+THEORY_COST, DRAW_COST = 40.0, 1.8
 r"""Operations of the theory, in units of $N^3$, and of a draw, in units of its distinct rows cubed."""
 
 

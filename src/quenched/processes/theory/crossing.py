@@ -17,14 +17,14 @@ $$L = w\,(1 - M)^{-1} (G \circ G)\, w, \qquad Y_{jk} = L_{jk} G_{jk} (1 + c_j c_
   Y_{jj} = -c_j \sum_{k \ne j} L_{jk} G_{jk}^2, \qquad (1 - M)\,\Delta g = \mathrm{diag}(G Y G) .$$
 
 This gives the errors as well. With $z = K^{-1} y$ the residuals of a data set are $\Gamma z$, and their squares the
-slopes $-\partial (z^T \Gamma z)/\partial \epsilon_i$ in a precision $\epsilon_i$ added to row $i$. So the change of all mean
-squares is the gradient of one number, $-\partial/\partial \epsilon_i$ of $r^T (Y + w\,\Delta g)\, r$ with $r = G z$, to
-which $G$, $g$ and $r$ all respond. What is out of bag follows from what is in it as in the closure.
+slopes $-\partial (z^T \Gamma z)/\partial \epsilon_i$ in a precision $\epsilon_i$ added to row $i$. So the change of all
+mean squares is the gradient of one number, $-\partial/\partial \epsilon_i$ of $r^T (Y + w\,\Delta g)\, r$, $r = G z$,
+to which $G$, $g$ and $r$ all respond. What is out of bag follows from what is in it as in the closure.
 
-What is added is small where many rows matter a little, and large where the number of examples, in all or in some part
-of the table, decides. For $N$ identical rows it decides alone: the posterior variance is the average of $\sigma^2/m'$
-over a Poisson total, $\sigma^2 (1/m + 1/m^2 + 2/m^3 + \ldots)$. The closure gives $\sigma^2/(m - 1)$, right to second
-order, and $\Delta g$ adds the missing $\sigma^2/m^3$.
+Where this is little it is added, elsewhere the closure is left alone. It is little where many rows matter a little, and
+much where the number of examples, in all or in some part of the table, decides. For identical rows it decides alone:
+the posterior variance is the average of $\sigma^2/m'$ over a Poisson total, $\sigma^2 (1/m + 1/m^2 + 2/m^3 + \ldots)$.
+The closure gives $\sigma^2/(m - 1)$, right to second order, and $\Delta g$ adds the missing $\sigma^2/m^3$.
 
 **The total.** Independent Poisson counts have a Poisson total: the above is for `PoissonTotal`. A curve of this kind is
 the average of the curve at a fixed total, $P(m) = \langle F(m') \rangle$, so that to second order in the fluctuation of
@@ -44,8 +44,10 @@ from quenched.core.types import Array
 from quenched.processes.theory.closures import Cavity
 from quenched.processes.theory.solution import Solution
 
-LARGEST = 4096
-"""Rows up to which the walks are summed; it takes a few matrices of all pairs."""
+LARGEST = 2048
+"""Rows up to which the walks are summed."""
+MATRICES = 24
+"""Matrices of all pairs of rows that this takes."""
 
 
 class Shift(NamedTuple):

@@ -186,6 +186,8 @@ class Solver:
     ):  # fmt: skip
         self.closure, self.total = closure_of(closure), total_of(total)
         self.rows = law.rows
+        if self._sums_walks:
+            checks.memory(f"The kernel matrices of {law.rows} rows", crossing.MATRICES * 8.0 * law.rows**2)
         self._algebra, self._y, self._s2, self.about, self._factor = _prepare(law, rule, rank)
         self.reference = reference(self._algebra, self._y, self._s2, law.rows)
         self._known = [(0.0, self._algebra.prior())]  # sizes and their solutions, ascending
@@ -229,7 +231,7 @@ class Solver:
         return found, response
 
     def _corrected(self, found: Solution, response: Response, m: float) -> tuple[Solution, crossing.Shift]:
-        """The solution with what the closure leaves out, and how much that is."""
+        """The solution with what the closure leaves out, where that is small, and how much it is."""
         N, final, fixed = self.rows, found, isinstance(self.total, FixedTotal)
         if self._sums_walks:
             G, mu, terms = response.matrix()[:N, :N], jnp.asarray(m / N), terms_for(m / N)
@@ -242,7 +244,7 @@ class Solver:
             shift = crossing.larger(shift, crossing.shift(found, after))
             if fixed and isinstance(self.closure, Cavity):
                 final = crossing.at_fixed_total(final, found, after, self._y[:N])
-        return final, shift
+        return final if trust.is_small(shift, self._sums_walks) else found, shift
 
 
 @double
@@ -271,9 +273,9 @@ def curve(
     Returns:
         The measures of `processes.measure` over `examples`, with `trusted` (the self-check passed), `self_check_error`
         and `self_check_variance` (how far clusters of neighbours are from the closure), `self_check_shift_error` and
-        `self_check_shift_variance` (how much is added to the closure, or may be missing), `error_632`,
-        `error_632plus`, `rmse` and `oob_rmse` in the target's
-        own units, `training_error`, `leave_one_out` and `outcome`.
+        `self_check_shift_variance` (what rows do together, as a share: added where it is little), `error_632`,
+        `error_632plus`, `rmse` and `oob_rmse` in the target's own units, `training_error`, `leave_one_out` and
+        `outcome`.
     """
     check_pair(law, rule)
     total, closure = total_of(total), closure_of(closure)

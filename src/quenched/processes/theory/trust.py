@@ -64,8 +64,13 @@ def is_trusted(check: Check, shift: Shift, corrected: bool) -> Array:
         corrected: whether it has been added.
     """
     near = (jnp.abs(check.oob_error) <= OOB_TOLERANCE) & (jnp.abs(check.oob_variance) <= VARIANCE_TOLERANCE)
+    return near & is_small(shift, corrected)
+
+
+def is_small(shift: Shift, corrected: bool) -> Array:
+    """Whether so little is added to the closure that the next order does not matter; arguments as of `is_trusted`."""
     error, variance = SHIFT_TOLERANCES if corrected else TOTAL_TOLERANCES
-    return near & (jnp.abs(shift.oob_error) <= error) & (jnp.abs(shift.oob_variance) <= variance)
+    return (jnp.abs(shift.oob_error) <= error) & (jnp.abs(shift.oob_variance) <= variance)
 
 
 def cluster_check(
