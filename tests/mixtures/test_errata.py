@@ -100,14 +100,21 @@ def test_b5_the_overlap_of_a_random_splitting_falls_as_the_root_of_the_size():
 
 
 def test_b9_some_minima_lie_a_little_below_the_annealed_one():
-    """At N = 500, where the paper found none."""
+    """At N = 500, where the paper found none: in some of ten samples, by little, and in most of them none."""
     found = spectrum(
-        TwoGaussians(2.0), MaximumLikelihood(), alpha=1.0, size=500, starts=30, runs=2, width=1.0, key=jax.random.key(7)
+        TwoGaussians(2.0),
+        MaximumLikelihood(),
+        alpha=1.0,
+        size=500,
+        starts=24,
+        runs=10,
+        width=1.0,
+        key=jax.random.key(7),
     )
     lower = (found.annealed_free_energy - found.free_energy.min("start")).values
-    assert lower[0] < 0  # of two samples one as the paper says
-    assert 1e-5 < lower[1] < 4e-3
-    assert np.all(found.above > 0.5)  # and nearly all minima lie above it
+    assert 1 <= np.sum(lower > 1e-6) <= 5
+    assert np.all(lower < 4e-3)
+    assert float(found.above.mean()) > 0.5  # and most minima lie above it
 
 
 def test_b11_the_energy_has_one_more_term_that_does_not_depend_on_the_centres():
