@@ -149,8 +149,10 @@ def _allowances(given: float | Mapping[str, float], names: list[str]) -> dict[st
     if not isinstance(given, Mapping):
         given = dict.fromkeys(names, given)
     if set(given) != set(names):
-        raise InputError(f"Argument `allowance` must be one number, or one for each of {', '.join(names)}, but it is for "
-                         f"{', '.join(map(str, given))}.")  # fmt: skip
+        wanted, there = ", ".join(names), ", ".join(map(str, given))
+        raise InputError(
+            f"Argument `allowance` must be one number, or one for each of {wanted}, but it is for {there}."
+        )
     for value in given.values():
         checks.not_negative("allowance", checks.number("allowance", value))
     return {name: float(given[name]) for name in names}
