@@ -87,7 +87,7 @@ def error_of_chance() -> Chance:
     wrong = np.sign((S - S.mean(axis=0)) @ np.eye(50)[2]) != labels
     t = np.linspace(0, 12, 4001)
     half = float(np.trapezoid(np.exp(-t * t / 2), t))
-    return Chance(half / (2 * np.pi), half / np.sqrt(2 * np.pi), float(wrong.mean()), 0.5 / np.sqrt(len(S)))
+    return Chance(half / (2 * np.pi), half / (2 * np.pi) ** 0.5, float(wrong.mean()), 0.5 / len(S) ** 0.5)
 
 
 class Units(NamedTuple):
