@@ -24,7 +24,6 @@ prior of unit information (see `quenched.fields.practice.density`); the predicti
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from typing import Any
 
 import numpy as np
@@ -362,8 +361,8 @@ def _minimum(question: _Question, strength: tuple[float, float], start: np.ndarr
     had = tuple(slice(0, min(old, new)) for old, new in zip(start.shape, c.shape, strict=True))
     c[had] = start[had]
     E, p = energy.at(c)
-    last = np.inf
-    for taken in itertools.count(1):
+    taken, last = 0, np.inf
+    while True:
         slope, data = energy.slope(c, p), energy.curvature(p)
         factor, scale = _factor(data + np.diag(energy.K.ravel()))
         step = -linalg.cho_solve((factor, True), slope.ravel() / scale, check_finite=False) / scale
@@ -374,6 +373,7 @@ def _minimum(question: _Question, strength: tuple[float, float], start: np.ndarr
             break
         c, last = c + t * step, gain
         E, p = energy.at(c)
+        taken += 1
         if gain < SHARP or taken == STEPS:
             break
     K, free = energy.K.ravel(), np.zeros(c.shape, bool)
