@@ -3,7 +3,19 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test bench bench-peers docs clean
+# Warnings of pip about the indexes it searches would bury what matters; dots show that it is working.
+define install
+@printf 'Installing into .venv, about a minute ' >&2; \
+$(BIN)/python -m pip install -qq --constraint constraints.txt --editable $(1) & pid=$$!; \
+trap 'kill $$pid; exit 130' INT TERM; \
+while kill -0 $$pid 2>/dev/null; do printf . >&2; sleep 1; done; echo >&2; wait $$pid
+endef
+
+# Older processors, as far as flags can imitate them: the code that BLAS, NumPy and XLA choose there.
+AVX2 := OPENBLAS_CORETYPE=Haswell NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" XLA_FLAGS=--xla_cpu_max_isa=AVX2
+SSE4 := OPENBLAS_CORETYPE=Nehalem NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX512_ICL AVX512_SPR" XLA_FLAGS=--xla_cpu_max_isa=SSE4_2
+
+.PHONY: demo test test-portable bench bench-peers docs clean
 
 demo: .venv/installed
 	$(BIN)/quenched demo --out demo
@@ -14,6 +26,10 @@ test: .venv/installed-test
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/pytest
+
+test-portable: .venv/installed-test
+	$(AVX2) QUENCHED_TEST_CACHE=.pytest_cache/jax-avx2 $(BIN)/pytest
+	$(SSE4) QUENCHED_TEST_CACHE=.pytest_cache/jax-sse4 $(BIN)/pytest
 
 bench: .venv/installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks
@@ -30,11 +46,11 @@ docs: .venv/installed-test
 	$(PYTHON) -m venv .venv
 
 .venv/installed: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[papers]'
+	$(call install,'.[papers]')
 	@touch $@
 
 .venv/installed-test: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	$(call install,'.[test]')
 	@touch .venv/installed $@
 
 clean:

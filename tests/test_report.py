@@ -15,7 +15,8 @@ import xarray as xr
 
 import quenched
 from quenched import report
-from quenched.core.figures import Claim, Figure, Kind, Panel, Section, Series, Verdict
+from quenched.core.claims import Claim, Verdict, below
+from quenched.core.figures import Figure, Kind, Panel, Section, Series
 from quenched.core.results import OutputError
 
 X = np.array([1.0, 2.0, 3.0])
@@ -38,7 +39,11 @@ def figure(name="figure_2", shift=0.0, compared=True, caption="A caption."):
 
 
 def claim(verdict=Verdict.reproduced, statement="the error falls"):
-    return Claim("section 3", statement, "0.2", "0.21", verdict, "counted")
+    """A claim whose numbers give a verdict."""
+    number = {Verdict.reproduced: 0.1, Verdict.not_decidable: None}.get(verdict, 0.4)
+    stands = None if number is None else below(number, 0.3, what="error")
+    instead = below(number, 0.5) if verdict is Verdict.corrected else None
+    return Claim("section 3", statement, "0.2", "0.21", "counted", stands, instead)
 
 
 def write(figures, claims, out, **more):
@@ -151,6 +156,10 @@ def test_every_claim_is_shown_with_its_verdict(tmp_path):
         assert row.strip().endswith(verdict.value)
         assert "counted" in row
     assert "1 reproduced, 1 corrected, 1 refuted, 1 not decidable" in page.source
+    assert "as printed: error 0.4 below 0.3: no ours: 0.4 below 0.5: yes" in rows[1]
+    stored = json.loads((tmp_path / "agreement.json").read_text())["claims"]["paper"]
+    assert [one["verdict"] for one in stored] == [verdict.value for verdict in Verdict]
+    assert stored[0]["checks"] == ["as printed: error 0.1 below 0.3: yes"]
 
 
 def test_text_is_text_whatever_it_contains(tmp_path):

@@ -19,8 +19,9 @@ import xarray as xr
 
 import quenched
 from quenched import papers, reproduction
+from quenched.core.claims import Claim, Verdict, apart, below
 from quenched.core.ensemble import Processes, ensemble, placed
-from quenched.core.figures import Claim, Figure, Kind, Panel, Scale, Series, Verdict
+from quenched.core.figures import Figure, Kind, Panel, Scale, Series
 from quenched.reproduction import State, Step, keeping, running, schedule
 from tests.conftest import CACHE
 
@@ -30,7 +31,8 @@ PAPER = """
 import time
 import numpy as np, xarray as xr
 from pathlib import Path
-from quenched.core.figures import Claim, Figure, Kind, Panel, Series, Verdict
+from quenched.core.claims import Claim, below
+from quenched.core.figures import Figure, Kind, Panel, Series
 from quenched.core.types import InputError
 TITLE, REFERENCE = "A paper", "A journal"
 NOT_BUILT = {"figure_5": "Nobody has built it."}
@@ -58,7 +60,7 @@ FIGURES = {f.__name__: f for f in (figure_3_left, figure_3_right, figure_30)}
 
 def claims(*, quick=False, figures=()):
     given = ", ".join(one.key for one in figures)
-    return (Claim("section 1", "the claim", "1", given, Verdict.corrected, "seen"),)
+    return (Claim("section 1", "the claim", "1", given, "seen", below(2.0, 1.0), below(2.0, 3.0)),)
 """
 FIGURES = ["figure_3_left", "figure_3_right", "figure_30"]
 
@@ -346,10 +348,11 @@ def test_a_figure_and_its_claims_are_kept_as_they_are():
     figure = Figure(
         "p/figure_1", "t", "c", (Panel("x", "y", (series,), right=Scale("s"), xlim=(0, 1)),), {"d": data}, {"q": proof}
     )
-    claims = (Claim("w", "s", "p", "o", Verdict.not_decidable, "e", "r"),)
+    claims = (Claim("w", "s", "p", "o", "e", below(1, 2) & apart(3, 1, by=1, stderr=0.1, what="x"), rests_on="r"),)
     text = json.dumps(keeping.encode((figure, claims)), allow_nan=False)
     back, stated = keeping.decode(json.loads(text))
     assert stated == claims
+    assert stated[0].verdict is Verdict.reproduced
     assert json.dumps(keeping.encode((back, stated)), allow_nan=False) == text
     xr.testing.assert_identical(back.data["d"], data.assign(phase=data.phase.astype(str)))
     assert back.panels[0].series[0].high.tolist() == [np.inf] * 3

@@ -20,13 +20,14 @@ from typing import Any
 
 from quenched import io, plots
 from quenched.core import files
-from quenched.core.figures import Figure, Section, Verdict, comparison
+from quenched.core.claims import Claim, Verdict
+from quenched.core.figures import Figure, Section, TypedClaim, comparison
 from quenched.core.proof import Agreement
 from quenched.core.results import save, version
 
 PAGE = "report.html"
 """Name of the page in its folder."""
-FORMAT = 2
+FORMAT = 3
 """Number of the format of `agreement.json`."""
 
 MACHINERY = ("jax", "numpy", "scipy")
@@ -104,17 +105,23 @@ def agreements(sections: Sequence[Section], *, quick: bool = False) -> dict[str,
             "claims": {v.value: verdicts[v.value] for v in Verdict if verdicts[v.value]},
         },
         "comparisons": compared,
+        "claims": {section.key: [_told(claim) for claim in section.claims] for section in sections},
         "not_built": {f"{s.key}/{name}": why for s in sections for name, why in s.not_built.items()},
         "not_computed": {f"{s.key}/{name}": why for s in sections for name, why in s.failed.items()},
     }
 
 
+def _told(claim: Claim | TypedClaim) -> dict[str, Any]:
+    """A claim as plain data, with the comparisons of numbers that decide it."""
+    words = {name: getattr(claim, name) for name in ("where", "statement", "printed", "ours", "evidence")}
+    return {**words, "checks": list(claim.checks), "verdict": claim.verdict.value}
+
+
 def _compared(section: Section) -> list[dict[str, Any]]:
     """The comparisons of a section, and the claims that rest on each."""
-    resting: dict[str, list[dict[str, str]]] = collections.defaultdict(list)
+    resting: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
     for claim in section.claims:
-        words = {name: getattr(claim, name) for name in ("where", "statement", "ours", "evidence")}
-        resting[claim.rests_on].append({**words, "verdict": claim.verdict.value})
+        resting[claim.rests_on].append(_told(claim))
     return [
         {
             "figure": figure.key,

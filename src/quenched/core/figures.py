@@ -9,6 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
+from quenched.core import claims
+from quenched.core.claims import Verdict
 from quenched.core.proof import Agreement
 
 
@@ -127,18 +129,9 @@ class Figure:
     agreement: Mapping[str, Agreement] = dataclasses.field(default_factory=dict)
 
 
-class Verdict(enum.Enum):
-    """What became of a claim of a paper."""
-
-    reproduced = "reproduced"
-    corrected = "corrected"
-    refuted = "refuted"
-    not_decidable = "not decidable"
-
-
 @dataclasses.dataclass(frozen=True)
-class Claim:
-    """A number or statement that a paper prints, and ours beside it.
+class TypedClaim:
+    """A claim whose verdict is written down.
 
     Attributes:
         where: place in the paper.
@@ -157,6 +150,10 @@ class Claim:
     verdict: Verdict
     evidence: str
     rests_on: str = ""
+    checks: tuple[str, ...] = ()
+
+
+Claim = TypedClaim
 
 
 def comparison(figure: Figure, name: str) -> str:
@@ -182,6 +179,6 @@ class Section:
     title: str
     reference: str = ""
     figures: tuple[Figure, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[claims.Claim | TypedClaim, ...] = ()
     not_built: Mapping[str, str] = dataclasses.field(default_factory=dict)
     failed: Mapping[str, str] = dataclasses.field(default_factory=dict)

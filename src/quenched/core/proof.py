@@ -24,6 +24,9 @@ from quenched.core.types import InputError
 DRAWS = 20_000
 """Draws of the null distribution: p-values are resolved to 5e-5."""
 
+PASSED = 1e-4
+"""Chance explains deviations whose p-value is above this."""
+
 EXACT = 1e-9
 """Points without spread over runs (a common start) must agree to this."""
 
@@ -55,7 +58,7 @@ class Agreement:
     @property
     def passed(self) -> bool:
         """Whether chance explains the deviations: p above 1e-4."""
-        return self.p > 1e-4
+        return self.p > PASSED
 
     def __str__(self) -> str:
         verdict = "agree" if self.passed else "DISAGREE"

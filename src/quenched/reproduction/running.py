@@ -13,9 +13,10 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+from quenched.core.claims import Claim
 from quenched.core.ensemble import Executor, placed
 from quenched.core.ensemble.executors import pool
-from quenched.core.figures import Claim, Figure
+from quenched.core.figures import Figure
 from quenched.core.types import InputError
 from quenched.reproduction import keeping, schedule
 from quenched.reproduction.schedule import State

@@ -1,0 +1,183 @@
+"""Claims of a paper, decided by numbers.
+
+A claim carries the comparisons that decide it, and its verdict follows from them: `stands` compares what the paper
+prints with what is computed here, `instead` does the same for the corrected statement. Nothing else sets a verdict.
+
+| `stands`         | `instead`         | verdict       |
+|------------------|-------------------|---------------|
+| holds            | -                 | reproduced    |
+| fails            | holds             | corrected     |
+| fails            | none, or fails    | refuted       |
+| none or undecided| -                 | not decidable |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+
+from quenched.core.proof import PASSED, Agreement
+
+SURE = 3.0
+"""Standard errors between a value and a bound that decide a comparison."""
+
+
+class Verdict(enum.Enum):
+    """What became of a claim of a paper."""
+
+    reproduced = "reproduced"
+    corrected = "corrected"
+    refuted = "refuted"
+    not_decidable = "not decidable"
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """A number and the interval in which it should lie.
+
+    Attributes:
+        value: the number.
+        low: lower end of the interval.
+        high: upper end of the interval.
+        stderr: standard error of the number; within three of them of an end the comparison is undecided.
+        inside: whether the number should lie inside the interval, or outside.
+        what: what the number is, in words.
+    """
+
+    value: float
+    low: float
+    high: float
+    stderr: float = 0.0
+    inside: bool = True
+    what: str = ""
+
+    def __post_init__(self) -> None:
+        if any(math.isnan(number) for number in (self.value, self.low, self.high, self.stderr)):
+            raise ValueError(f"A comparison needs numbers, but one is NaN: {self}.")
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether it holds; None if the standard error is too large to say."""
+        margin = SURE * self.stderr
+        if self.low <= self.value - margin and self.value + margin <= self.high:
+            return self.inside
+        if self.value + margin < self.low or self.high < self.value - margin:
+            return not self.inside
+        return None
+
+    def __str__(self) -> str:
+        value = f"{self.what + ' ' if self.what else ''}{self.value:.4g}"
+        value += f" ± {self.stderr:.1g}" if self.stderr else ""
+        if math.isinf(self.low):
+            relation = f"{'below' if self.inside else 'above'} {self.high:.4g}"
+        elif math.isinf(self.high):
+            relation = f"{'above' if self.inside else 'below'} {self.low:.4g}"
+        else:
+            relation = f"{'between' if self.inside else 'outside'} {self.low:.4g} and {self.high:.4g}"
+        return f"{value} {relation}: {_ANSWERS[self.holds]}"
+
+
+_ANSWERS = {True: "yes", False: "no", None: "undecided"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """Comparisons that must all hold; `a & b` joins two checks.
+
+    Attributes:
+        parts: the comparisons.
+    """
+
+    parts: tuple[Comparison, ...]
+
+    def __and__(self, other: Check) -> Check:
+        return Check((*self.parts, *other.parts))
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether all hold: false if one fails, None if none fails but one is undecided."""
+        answers = [part.holds for part in self.parts]
+        return False if False in answers else None if None in answers else True
+
+    def __str__(self) -> str:
+        return "; ".join(str(part) for part in self.parts)
+
+
+def below(value: float, bound: float, *, stderr: float = 0.0, what: str = "") -> Check:
+    """Check that a number is at most `bound`.
+
+    Examples:
+        >>> below(0.2, 0.5).holds, below(0.6, 0.5).holds, below(0.4, 0.5, stderr=0.1).holds
+        (True, False, None)
+    """
+    return Check((Comparison(float(value), -math.inf, float(bound), float(stderr), what=what),))
+
+
+def above(value: float, bound: float, *, stderr: float = 0.0, what: str = "") -> Check:
+    """Check that a number is at least `bound`."""
+    return Check((Comparison(float(value), float(bound), math.inf, float(stderr), what=what),))
+
+
+def near(value: float, target: float, *, within: float, stderr: float = 0.0, what: str = "") -> Check:
+    """Check that a number differs from `target` by at most `within`.
+
+    Examples:
+        >>> print(near(0.2257, 0.2253, within=0.001, what="error"))
+        error 0.2257 between 0.2243 and 0.2263: yes
+    """
+    low, high = float(target) - float(within), float(target) + float(within)
+    return Check((Comparison(float(value), low, high, float(stderr), what=what),))
+
+
+def apart(value: float, target: float, *, by: float, stderr: float = 0.0, what: str = "") -> Check:
+    """Check that a number differs from `target` by more than `by`."""
+    low, high = float(target) - float(by), float(target) + float(by)
+    return Check((Comparison(float(value), low, high, float(stderr), inside=False, what=what),))
+
+
+def agrees(agreement: Agreement) -> Check:
+    """Check that a theory agrees with a simulation: the p-value of the comparison is above its threshold."""
+    return above(agreement.p, PASSED, what="p of theory against simulation")
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A number or statement that a paper prints, and ours beside it.
+
+    Attributes:
+        where: place in the paper.
+        statement: what is claimed, in words.
+        printed: what the paper prints.
+        ours: what we get.
+        evidence: how we know.
+        stands: the comparison that decides whether the statement stands as printed; None if there is none, because
+            the paper does not state what would be needed.
+        instead: the comparison that decides whether the corrected statement in `ours` holds.
+        rests_on: the comparison of theory and simulation behind it, as `comparison` names it.
+    """
+
+    where: str
+    statement: str
+    printed: str
+    ours: str
+    evidence: str
+    stands: Check | None = None
+    instead: Check | None = None
+    rests_on: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the comparisons say; see the table at the top of this module."""
+        answer = self.stands.holds if self.stands is not None else None
+        if answer is None:
+            return Verdict.not_decidable
+        if answer:
+            return Verdict.reproduced
+        return Verdict.corrected if self.instead is not None and self.instead.holds else Verdict.refuted
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The comparisons in words: the printed statement first, then ours."""
+        pairs = (("as printed", self.stands), ("ours", self.instead))
+        return tuple(f"{name}: {check}" for name, check in pairs if check is not None)
