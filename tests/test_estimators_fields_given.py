@@ -536,5 +536,7 @@ def test_a_conditional_density_describes_itself_and_is_drawn():
     assert (found.given.values[[0, -1]] == [frame["area"].min(), frame["area"].max()]).all()
     ax = quenched.plot(found).axes[0]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("area", "price")
+    drawn = ax.collections[0].get_array()  # the density itself, in which branches show
+    np.testing.assert_array_equal(np.reshape(drawn, found.density.T.shape), found.density.T)
     with pytest.raises(NotFittedError):
         FieldConditional().describe()
