@@ -1,4 +1,4 @@
-"""What to draw of densities: one with its band, or the mean and interval of one given another column."""
+"""What to draw of densities: one with its band, or one given another column as an image with its mean and interval."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ def _alone(data: xr.Dataset) -> list[Series]:
 
 
 def _given(data: xr.Dataset) -> list[Series]:
-    """Mean and interval over the other column, and the rows."""
+    """The density over the other column as an image, for its branches; mean and interval, and the rows."""
     x, mean = data["given"].values, data["mean"].values
+    image = Series("density", Kind.image, x, data["value"].values, values=data["density"].values)
     label = f"mean ({_share(data)} interval)"
     band = Series(label, Kind.band, x, mean, low=data["low"].values, high=data["high"].values)
     rows = Series(f"{int(data.attrs['rows']):,} rows", Kind.cloud, data["row_given"].values, data["row_value"].values)
-    return [band, Series(label, Kind.theory, x, mean), rows]
+    return [image, band, Series(label, Kind.theory, x, mean), rows]
