@@ -51,9 +51,12 @@ def own_cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(capsys):
+def run(capsys, monkeypatch):
     """A command: its exit code, and what it told on either stream."""
     from quenched import cli
+    from quenched.core import progress
+
+    monkeypatch.setattr(progress, "PAUSE", 3600.0)  # what is told does not depend on how busy the machine is
 
     def call(*words):
         code = cli.main([str(word) for word in words])

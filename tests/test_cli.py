@@ -19,7 +19,7 @@ from rich.console import Console
 
 import quenched
 from quenched import prototypes
-from quenched.cli import entry, options, screen
+from quenched.cli import digits, entry, options, screen
 from quenched.core.types import InputError
 
 CURVE = ["curve", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2"]
@@ -90,7 +90,7 @@ def test_curve_prints_saves_and_draws_what_the_library_gives(run, tmp_path):
     assert found.attrs["law"] == expected.attrs["law"]
     assert drawn.read_bytes().startswith(b"\x89PNG")
     shown = re.search(r"^error +(.*)$", out, flags=re.MULTILINE).group(1).split()
-    assert shown == [f"{x:.4f}" for x in expected.error.values[[0, 2, 5, 7, 10]]]
+    assert shown == [digits.number(x) for x in expected.error.values[[0, 2, 5, 7, 10]]]
     assert len(out.splitlines()) < 16
 
 
@@ -111,7 +111,7 @@ def test_simulate_prints_errors_and_the_agreement(run, tmp_path):
     points = quenched.load(saved)
     assert points.attrs["tests"] == 50
     assert json.loads(points.attrs["start"])["Q"] == [[0.01, 0], [0, 0.01]]
-    assert f"{points.error.values[0]:.4f} ± {points.error_stderr.values[0]:.4f}" in out
+    assert digits.with_error(points.error.values[0], points.error_stderr.values[0]) in out
     assert re.search(r"theory and simulation (agree|DISAGREE): p = .*allowance 0\.05", out)
 
 
@@ -265,7 +265,7 @@ BAD = {
     "law without its fields": ([*PLAIN, "--law", "clusters"], "--priors must be given"),
     "unknown start": ([*CURVE, "--alpha", "1", "--start", "nowhere"], "--start must be one of: near-origin"),
     "start of another shape": ([*SIMULATE, "--start", "R=0,0;Q=1"], "shapes"),
-    "out of another kind": ([*CURVE, "--alpha", "1", "--out", "x.csv"], "ends in .nc"),
+    "out of another kind": ([*CURVE, "--alpha", "1", "--out", "x.txt"], "ends in .nc, .csv, .json"),
     "plot of another kind": ([*CURVE, "--alpha", "1", "--plot", "x.gif"], "ends in .png"),
     "size no number": ([*SIMULATE, "--size", "big"], "--size"),
     "size too small": ([*SIMULATE, "--size", "3"], "`size` must exceed"),

@@ -48,6 +48,7 @@ WIDE = VECTOR | dict.fromkeys(
 )
 
 
+@pytest.mark.filterwarnings("ignore:The values of column")  # tables of few whole numbers
 @parametrize_with_checks(
     [FieldDensity(points=24), OneColumn()], expected_failed_checks=lambda e: VECTOR if type(e) is OneColumn else WIDE
 )

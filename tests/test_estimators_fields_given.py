@@ -22,6 +22,7 @@ from quenched.fields.practice import conditional, regression
 from quenched.fields.practice.density_mesh import Line, Mesh
 
 SAME = 1e-7  # two ways of computing, of matrices with condition numbers up to 1e8
+EXACT = 1e-11  # one minimum, reached from data written down in two ways
 ROUND = 1e-10  # one way, in other units
 QUADRATURE = 1e-4  # of a density with kinks at 160 points, on 20001 places
 
@@ -187,13 +188,38 @@ def test_given_strength_and_noise_are_used_and_evidence_finds_the_best_of_them()
     assert np.sqrt(chosen.noise_) == pytest.approx(0.2, rel=0.15)
 
 
-@pytest.mark.parametrize("model", [FieldRegressor(), FieldConditional(points=(12, 60), order=1)])
-def test_a_weight_is_so_many_equal_rows(model):
-    X, y = waves(60)
-    weights = np.random.default_rng(1).integers(0, 4, 60)
-    one, two = clone(model).fit(X, y, weights), clone(model).fit(X.repeat(weights, axis=0), y.repeat(weights))
-    np.testing.assert_allclose(one.predict(X), two.predict(X), rtol=SAME, atol=SAME)
-    assert one.log_evidence_ == pytest.approx(two.log_evidence_, abs=1e-5)
+def whole_values(seed):
+    """Few rows with values 0, 1 and 2, nearly on one function: what it leaves of them is 1e-10."""
+    draw = np.random.RandomState(seed)
+    return draw.randn(15, 10)[:, :1], draw.randint(0, 3, 15).astype(float), draw.randint(0, 5, 15)
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (FieldRegressor(), (*waves(60), np.random.default_rng(1).integers(0, 4, 60))),
+        (FieldConditional(points=(12, 60), order=1), (*waves(60), np.random.default_rng(1).integers(0, 4, 60))),
+        *((FieldConditional(points=(12, 24), order=1, strength=(10.0, 1e-3)), whole_values(k)) for k in (4, 8, 10)),
+    ],
+)
+def test_a_weight_is_so_many_equal_rows_in_any_order(model, data):
+    X, y, weights = data
+    order = np.random.default_rng(2).permutation(np.arange(len(y)).repeat(weights))
+    one, two = clone(model).fit(X, y, weights), clone(model).fit(X[order], y[order])
+    np.testing.assert_allclose(two.predict(X), one.predict(X), rtol=EXACT)
+    assert two.log_evidence_ == pytest.approx(one.log_evidence_, rel=EXACT)
+
+
+@pytest.mark.parametrize("seed", [4, 8, 10])
+def test_noise_is_known_to_its_last_digits_where_the_function_takes_nearly_all_of_the_values(seed):
+    X, y, weights = whole_values(seed)
+    X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0].astype(float)
+    found = regression.learn(regression.grid_for(X), X, y, weights)
+    assert found.noise < 1e-4
+    for phase in range(4):
+        moved = y + 1e-15 * np.cos(np.arange(len(y)) + phase)
+        other = regression.learn(regression.grid_for(X), X, moved, weights)
+        assert other.noise == pytest.approx(found.noise, rel=EXACT, abs=0)
 
 
 def test_another_unit_of_the_values_changes_nothing_else():
@@ -412,6 +438,17 @@ def test_minimum_and_evidence_are_those_of_the_energy(order):
     np.testing.assert_allclose(found.density @ ask.measure, 1)
 
 
+def test_the_minimum_is_as_sharp_as_rounding_allows():
+    ask, strength = question(1), (0.1, 1e-5)
+    found = conditional._minimum(ask, strength, np.zeros((0, 0)), 1.0)
+    draw = np.random.default_rng(1)
+    for _ in range(3):
+        begun = found.coefficients + draw.normal(size=found.coefficients.shape)
+        other = conditional._minimum(ask, strength, begun, 1.0)
+        np.testing.assert_allclose(other.density, found.density, rtol=EXACT)
+        assert other.evidence == pytest.approx(found.evidence, rel=EXACT)
+
+
 def test_a_density_that_does_not_hang_on_x_is_that_of_one_column():
     ask = question(1)
     found = conditional._minimum(
@@ -499,5 +536,7 @@ def test_a_conditional_density_describes_itself_and_is_drawn():
     assert (found.given.values[[0, -1]] == [frame["area"].min(), frame["area"].max()]).all()
     ax = quenched.plot(found).axes[0]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("area", "price")
+    drawn = ax.collections[0].get_array()  # the density itself, in which branches show
+    np.testing.assert_array_equal(np.reshape(drawn, found.density.T.shape), found.density.T)
     with pytest.raises(NotFittedError):
         FieldConditional().describe()

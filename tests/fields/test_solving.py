@@ -19,10 +19,10 @@ from quenched.fields.learner.matrices import (
     PriorRelaxation,
 )
 from quenched.fields.learner.solving import solve
-from quenched.fields.learner.starts import Empirical, Given, Kernel, Truncated, Uniform, begin
+from quenched.fields.learner.starts import Empirical, Given, Kernel, Truncated, Uniform, begin, usual
 from quenched.fields.model.grid import Axis, Free, Grid
 from quenched.fields.model.likelihoods import DensityData, GaussianData
-from quenched.fields.model.links import Density, Direct, LogDensity
+from quenched.fields.model.links import Density, Direct, LogDensity, SquareRoot
 from quenched.fields.model.operators import Difference, Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
@@ -86,6 +86,48 @@ def test_figure_16_has_two_minima():
     assert fits[1].energy == pytest.approx(1.48467, abs=1e-5)
     for fit in fits:
         laplace(problem, fit.field)  # raises unless all curvatures are positive
+
+
+def test_the_lowest_of_several_minima_is_found_without_a_start():
+    fit = solve(two_points(*FIGURES[16]))
+    assert fit.energy == pytest.approx(1.484672, abs=1e-6)
+    assert fit.minima == pytest.approx((1.484672, 1.511551), abs=1e-6)
+    assert (fit.starts, fit.minima[0], fit.converged) == (4, fit.energy, True)
+    for start in ((Uniform(), Kernel(0.1)), [Kernel(0.1), Uniform()]):
+        other = solve(two_points(*FIGURES[16]), start=start)
+        assert other.energy == pytest.approx(fit.energy, abs=1e-12)
+        assert (other.starts, len(other.minima)) == (2, 2)
+    alone = solve(two_points(*FIGURES[16]), start=Uniform())
+    assert (alone.starts, alone.minima) == (1, (alone.energy,))
+
+
+def test_one_start_is_enough_where_there_is_one_minimum():
+    """Of a density, or where the prior is blind to what normalisation adds: then the energy is convex."""
+    x, y = Axis(0, 1, points=3), Axis(0, 1, points=5)
+    for grid, K, starts in (
+        (Grid(over=[y]), Laplacian(Grid(over=[y])), 1),
+        (Grid(given=[x], over=[y]), Laplacian(Grid(given=[x], over=[y]), y), 1),
+        (Grid(given=[x], over=[y]), Laplacian(Grid(given=[x], over=[y])), 4),
+        (Grid(over=[y]), Mass(Grid(over=[y])), 4),
+    ):
+        data = DensityData([[0.5] * len(grid.shape)])
+        assert len(usual(Problem(data, LogDensity(grid), Gaussian(K)))) == starts
+        assert len(usual(Problem(data, Density(grid), Gaussian(K)))) == 1
+
+
+@pytest.mark.parametrize("link", [LogDensity, SquareRoot])
+def test_a_saddle_is_left(link):
+    """Two data, mirror images: a uniform start is symmetric, but the minima are not."""
+    grid = Grid(given=[Axis(0, 4, points=5)], over=[Axis(0, 6, points=7)])
+    K = 0.001 * (Laplacian(grid, grid.given[0]) ** 3 + Laplacian(grid, grid.over[0]) ** 3)
+    problem = Problem(DensityData([(2, 1), (2, 5)]), link(grid), Gaussian(K))
+    fit = solve(problem, start=Uniform())
+    assert fit.converged
+    laplace(problem, fit.field)  # raises unless all curvatures are positive
+    mirrored = solve(problem, start=Given(fit.field[:, ::-1]))
+    assert mirrored.energy == pytest.approx(fit.energy, abs=1e-10)
+    assert np.max(np.abs(mirrored.density - fit.density)) > 0.01
+    assert np.all(np.diff(fit.trace.energy) < ROUNDING)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=named)

@@ -1,14 +1,18 @@
 """Figures and claims of Lemm (1999)."""
 
+import dataclasses
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from quenched import plots
-from quenched.core.figures import Figure, Kind, Panel, Series, Verdict
+from quenched.core.claims import Verdict
+from quenched.core.figures import Figure, Kind, Panel, Series
 from quenched.papers import lemm1999
 from quenched.papers.lemm1999 import examples
+from quenched.papers.lemm1999.misprints import misprints
 from tests.papers import claimed
 
 
@@ -66,15 +70,43 @@ def test_points_have_the_law_they_are_said_to_have():
 
 def test_every_statement_has_a_verdict_and_its_evidence(figures):
     claims = figures["claims"]
-    assert len(claims) == 50
+    assert len(claims) == 62
     claimed.check([figures[name] for name in lemm1999.FIGURES], claims)
+    claimed.check_numbers(claims)
     for claim in claims:
         assert claim.ours
         assert claim.evidence
     cited = {name for claim in claims for name in re.findall(r"errat\w+ (F\d+)", claim.evidence)}
-    assert cited >= {"F29", "F33", "F48", "F63", "F106", "F164", "F170", "F692", "F711"}
+    assert cited >= {misprint.erratum for misprint in misprints()} | {"F17", "F21", "F711", "F719"}
     refuted = [claim.where for claim in claims if claim.verdict is Verdict.refuted]
     assert refuted == ["section 3.2.1"]
+
+
+def test_no_verdict_is_written_down():
+    for path in Path(lemm1999.__file__).parent.glob("*.py"):
+        claimed.check_source(path)
+
+
+MISPRINTS = {misprint.erratum: misprint for misprint in misprints()}
+
+
+@pytest.mark.parametrize("name", MISPRINTS)
+def test_misprints_are_decided_by_a_direct_computation(name):
+    """The printed equation is far off, the corrected one is not: by at least ten times what is allowed."""
+    misprint = MISPRINTS[name]
+    assert misprint.off > 10 * misprint.within
+    assert misprint.off_right < misprint.within
+    assert misprint.claim.verdict is Verdict.corrected
+    right = dataclasses.replace(misprint, off=misprint.off_right)
+    assert right.claim.verdict is Verdict.reproduced
+    assert dataclasses.replace(misprint, off_right=misprint.off).claim.verdict is Verdict.refuted
+
+
+@pytest.mark.parametrize(("name", "where"), [("F17", "figure 17"), ("F21", "figures 14, 21"), ("F719", "(719)")])
+def test_captions_and_cut_numbers_are_corrected(figures, name, where):
+    claim = next(claim for claim in figures["claims"] if f"erratum {name})" in claim.evidence)
+    assert where in claim.where
+    assert claim.verdict is Verdict.corrected
 
 
 def test_numbers_of_the_paper(figures):

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from quenched.cli import density as density  # commands, which register themselves
 from quenched.cli import reproducing as reproducing
-from quenched.cli.app import Stop, app
+from quenched.cli.app import app
+from quenched.cli.delivering import Stop
 
 MOST_COMPILED = 2**30
 """Bytes of compiled programs that are kept between calls."""
@@ -27,21 +28,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after `quenched`; by default those of the process.
 
     Returns:
-        0, or 2 for bad input, a place that cannot be written or a cluster that is lost, 130 for an interrupt, 1 for a
-        fault of ours.
+        0, or 2 for bad input, a place that cannot be written or a cluster that is lost, 3 where an answer was refused,
+        130 for an interrupt, 1 for a fault of ours.
     """
     _cache_compilations()
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+        warnings.showwarning = lambda message, *_: _say(f"warning: {message}")
         try:
             code = app(args=arguments, prog_name="quenched", standalone_mode=False)
         except Exception as error:
             line, code = _explain(error)
-            print("quenched: " + " ".join(line.split()), file=sys.stderr)
+            _say("quenched: " + " ".join(line.split()))
             return code
     if code == 130:  # an interrupt outside the work itself
-        print("quenched: Interrupted.", file=sys.stderr)
+        _say("quenched: Interrupted.")
     return code if isinstance(code, int) else 0
+
+
+def _say(line: str) -> None:
+    """Print a line on standard error; nothing that came from outside moves or colours the terminal."""
+    from quenched.core.types import printable
+
+    print(printable(line.replace("\n", " ")), file=sys.stderr)
 
 
 def _explain(error: Exception) -> tuple[str, int]:

@@ -10,14 +10,16 @@ import xarray as xr
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
-from quenched.estimators.reading import generator_of, weights_of
+from quenched.estimators.reading import generator_of, validated, weights_of
+from quenched.fields.practice import rounding
 from quenched.fields.practice.density import estimate
 from quenched.fields.practice.density_mesh import Bounds, mesh_for
+from quenched.fields.practice.edges import suggested
 
 MOST_BARS = 60
 """Of a histogram."""
@@ -52,6 +54,10 @@ class FieldDensity(DensityMixin, BaseEstimator):
         log_evidence_: logarithm of the probability of the data, all strengths and orders together.
         path_: what was tried: order, strength, logarithm of the evidence, share.
         outcome_: whether all minima were found.
+        rounding_: to what the values of each column were rounded, zero where they were not. Rounded values are spread
+            over their intervals (see `quenched.fields.practice.rounding`); a warning says so if the step is coarse.
+        suggested_bounds_: a pair for one column, a list of pairs for two: a bound where rows pile up at an end without
+            one, None elsewhere. A warning says so (see `quenched.fields.practice.edges`).
         n_features_in_, feature_names_in_: columns seen in `fit`.
 
     Examples:
@@ -104,13 +110,16 @@ class FieldDensity(DensityMixin, BaseEstimator):
         with threadpool_limits(
             1, user_api="blas"
         ):  # matrices so small are slower with two threads, much so if one waits
-            found = self._fitted = estimate(mesh, mesh.counts(rows, weights), order=order, strength=strength)
-        if found.outcome != Outcome.converged:
-            warnings.warn(
-                "Newton's method stalled at some strength; the density may be inaccurate.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            steps = rounding.steps_that_matter(mesh, rows, weights)
+            if any(steps):
+                found = rounding.estimate_rounded(mesh, rows, weights, steps, order=order, strength=strength)
+            else:
+                found = estimate(mesh, mesh.counts(rows, weights), order=order, strength=strength)
+            each = zip(rows.T, steps, bounds, points, strict=True)
+            edges = [(None, None) if step else suggested(x, weights, ends, count) for x, step, ends, count in each]
+        self._fitted, self.rounding_ = found, np.array(steps)
+        self.suggested_bounds_ = edges[0] if len(edges) == 1 else edges
+        self._warn(rows, edges)
         axes = tuple(line.coordinates for line in mesh.lines)
         self.grid_ = axes[0] if len(axes) == 1 else axes
         self.log_density_, self.deviation_, self.path_ = found.log_density, found.deviation, found.path
@@ -177,6 +186,9 @@ class FieldDensity(DensityMixin, BaseEstimator):
         over = {"density": self.density_, "density_low": low, "density_high": high}
         data: dict[str, Any] = {name: ("value", values) for name, values in over.items()}
         about = provenance(self, level, len(rows)) | {"source": "density"}
+        about |= {"rounding": float(self.rounding_[0])} if self.rounding_[0] else {}
+        ends = zip(("suggested_low", "suggested_high"), self.suggested_bounds_, strict=True)
+        about |= {name: end for name, end in ends if end is not None}
         return xr.Dataset(data | {"histogram": ("bar", heights)}, {"value": self.grid_, "edge": edges}, about)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
@@ -185,12 +197,28 @@ class FieldDensity(DensityMixin, BaseEstimator):
         draw = generator_of(random_state)
         return self._fitted.mesh.sample(self.density_, checks.whole("n_samples", n_samples, least=1), draw)
 
+    def _warn(self, rows: np.ndarray, edges: list[Bounds]) -> None:
+        """Of what may make the density wrong."""
+        if self._fitted.outcome != Outcome.converged:
+            warnings.warn(
+                "Newton's method stalled at some strength; the density may be inaccurate.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        for i, (x, step, pair) in enumerate(zip(rows.T, self.rounding_, edges, strict=True)):
+            if step and rounding.is_coarse(x, step):
+                warnings.warn(f"The values of column {i} look rounded to {step:.6g}: each is spread over the interval "
+                              "that is rounded to it.", stacklevel=3)  # fmt: skip
+            if pair != (None, None):
+                low, high = (None if end is None else float(f"{end:.6g}") for end in pair)
+                warnings.warn(f"The values of column {i} pile up at an end: if none can lie beyond, set "
+                              f"`bounds=({low}, {high})`.", stacklevel=3)  # fmt: skip
+
     def _rows(self, X: Any, *, reset: bool) -> np.ndarray:
         """A table; a vector is one column."""
         vector = X.ndim == 1 if hasattr(X, "ndim") else isinstance(X, (list, tuple)) and np.ndim(X) == 1
-        table: Any = np.asarray(X).reshape(-1, 1) if vector else X
-        rows: Any = validate_data(self, table, dtype=np.float64, reset=reset)
-        return rows
+        table: Any = np.asanyarray(X).reshape(-1, 1) if vector else X
+        return validated(self, table, reset=reset)
 
     def _at(self, x: Any, log_values: np.ndarray) -> np.ndarray:
         """A function on the grid, given and returned as a logarithm, at places of any shape."""

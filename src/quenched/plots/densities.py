@@ -1,4 +1,4 @@
-"""What to draw of densities: one with its band, or the mean and interval of one given another column."""
+"""What to draw of densities: one with its band, or one given another column as an image with its mean and interval."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from quenched.core.figures import Kind, Panel, Series
-from quenched.plots.choice import Item
+from quenched.plots.choice import Item, plain
 
 
 def is_one(data: xr.Dataset) -> bool:
@@ -18,9 +18,9 @@ def panel(data: xr.Dataset) -> tuple[Panel, list[Item]]:
     """The picture of a density."""
     series = _given(data) if "given" in data.attrs else _alone(data)
     items = [Item(one, one.label, np.full(np.shape(one.y), "")) for one in series]
-    column = str(data.attrs["column"])
+    column = plain(data.attrs["column"])
     if "given" in data.attrs:
-        return Panel(str(data.attrs["given"]), column, tuple(series), key=False), items
+        return Panel(plain(data.attrs["given"]), column, tuple(series), key=False), items
     note = "The band is drawn from the first row to the last."
     return Panel(column, "probability density", tuple(series), key=False, note=note), items
 
@@ -43,9 +43,10 @@ def _alone(data: xr.Dataset) -> list[Series]:
 
 
 def _given(data: xr.Dataset) -> list[Series]:
-    """Mean and interval over the other column, and the rows."""
+    """The density over the other column as an image, for its branches; mean and interval, and the rows."""
     x, mean = data["given"].values, data["mean"].values
+    image = Series("density", Kind.image, x, data["value"].values, values=data["density"].values)
     label = f"mean ({_share(data)} interval)"
     band = Series(label, Kind.band, x, mean, low=data["low"].values, high=data["high"].values)
     rows = Series(f"{int(data.attrs['rows']):,} rows", Kind.cloud, data["row_given"].values, data["row_value"].values)
-    return [band, Series(label, Kind.theory, x, mean), rows]
+    return [image, band, Series(label, Kind.theory, x, mean), rows]

@@ -187,6 +187,14 @@ def each_x(grid: Grid) -> np.ndarray:
     return np.kron(np.eye(xs), np.ones((1, grid.size // xs)))
 
 
+def curvatures(problem: Problem, field: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of the Hessian per volume, with a curvature along what normalisation takes away."""
+    H = problem.hessian(field) / problem.grid.cell
+    gone = each_x(problem.grid) * (field.ravel() if isinstance(problem.link, SquareRoot) else 1.0)
+    gone = gone / np.linalg.norm(gone, axis=1, keepdims=True)
+    return np.linalg.eigh((H + H.T) / 2 + np.max(np.abs(H)) * gone.T @ gone)
+
+
 class Newton(LearningMatrix):
     r"""The whole Hessian; where it is not positive, a mass is added that makes it so.
 
@@ -204,10 +212,7 @@ class Newton(LearningMatrix):
 
     def step(self, problem: Problem, field: np.ndarray, G: np.ndarray, iteration: int) -> np.ndarray:
         """By eigenvectors."""
-        H = problem.hessian(field) / problem.grid.cell
-        gone = each_x(problem.grid) * (field.ravel() if isinstance(problem.link, SquareRoot) else 1.0)
-        gone = gone / np.linalg.norm(gone, axis=1, keepdims=True)
-        values, vectors = np.linalg.eigh((H + H.T) / 2 + np.max(np.abs(H)) * gone.T @ gone)
+        values, vectors = curvatures(problem, field)
         least = float(self.mass) * np.max(np.abs(values))
         values = np.where(values > 0, values, np.maximum(-values, least))
         return (vectors @ ((vectors.T @ G.ravel()) / values)).reshape(G.shape)

@@ -27,9 +27,9 @@ from quenched.fields.model.operators import Difference
 
 STIFF = 1e3
 """Modes on which the prior is this many times as sure as the data are left out: they stay zero."""
-ACCURACY, CLOSE = 1e-14, 1e-6
-"""Newton's method stops when its step would lower the energy by less than the first; below the second its steps are
-taken whole."""
+SHARP, CLOSE, FALLS = 1e-22, 1e-6, 4.0
+"""Newton's method stops when its step would lower the energy by less than the first, in nats; below the second its
+steps are taken whole, as long as the gain falls by the third from step to step: after that only rounding is left."""
 ROUNDING, RIDGE = 1e-14, 1e-11
 """Noise of the energy, for each row; and what is added to the unit diagonal of the scaled Hessian, which is singular
 when nearly all rows are at one point."""
@@ -152,19 +152,19 @@ def minimum(modes: Modes, counts: np.ndarray, measure: np.ndarray, strength: flo
             return float(-counts @ g + n * (measure @ np.exp(g)) + 0.5 * precision @ c**2)
 
     g = U @ c
-    E = energy(g, c)
+    E, last = energy(g, c), np.inf
     for taken in itertools.count():
         w = n * measure * np.exp(g)
         factor, scale = _factor(U, w, precision)
         gradient = U.T @ (w - counts) + precision * c
         step = -linalg.cho_solve((factor, True), gradient / scale, check_finite=False) / scale
         gain, along, t = -gradient @ step, U @ step, 1.0
-        if gain < ACCURACY or taken == STEPS:
+        if gain < SHARP or (gain < CLOSE and not gain < last / FALLS) or taken == STEPS:
             return Minimum(c, g, E, precision, factor, scale, bool(gain < CLOSE))
         while gain > CLOSE and not energy(g + t * along, c + t * step) <= E - 1e-4 * t * gain + ROUNDING * n:
             t /= 2
         c, g = c + t * step, g + t * along
-        E = energy(g, c)
+        E, last = energy(g, c), gain
     raise AssertionError  # the loop ends by itself
 
 

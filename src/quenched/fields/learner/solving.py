@@ -6,6 +6,10 @@ $G$ is minus the derivative of the energy along the constraint, per volume. The 
 every step. A density that must not become negative has components at zero: these do not move while $G$ pushes them
 down (active set). The iteration has arrived when the stationarity (KKT) residual vanishes: the largest $|G|$ among
 components that may move, and of $G > 0$ among those at zero.
+
+There may be several minima, and where an iteration arrives depends on its start: unless the energy is convex, several
+starts are tried. An iteration that keeps a symmetry of its start can arrive where the energy still falls to the sides,
+at a saddle: it leaves along the direction of most negative curvature, and goes on.
 """
 
 from __future__ import annotations
@@ -21,8 +25,8 @@ import xarray as xr
 from quenched.core import checks
 from quenched.core.types import Array, InputError, Outcome, double
 from quenched.fields.learner import positive
-from quenched.fields.learner.matrices import LearningMatrix, Newton
-from quenched.fields.learner.starts import Uniform, begin
+from quenched.fields.learner.matrices import LearningMatrix, Newton, curvatures
+from quenched.fields.learner.starts import begin, convex, usual
 from quenched.fields.model.links import Density, Direct, Link
 from quenched.fields.model.problem import Problem
 
@@ -32,6 +36,11 @@ LENGTHS, REFINED = 64, 5
 """Lengths it tries at once, and how often."""
 ROUNDING = 1e-13
 """An energy has not risen if it seems to by no more than this share."""
+FLAT, SHORTEST = 1e-9, 20
+"""A curvature is negative if it is below minus this share of the largest; and how often the step that leaves a saddle
+is halved."""
+APART = 1e-5
+"""Minima are different if their densities are by this share of the largest density."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,6 +56,8 @@ class Fit:
             over the iterations.
         outcome: `converged`: the residual vanished; `stalled`: it did not, within the allowed iterations.
         problem: what was solved.
+        minima: energies of all different minima that were met, lowest first: that of this field is the first.
+        starts: how many starts were tried.
     """
 
     field: np.ndarray
@@ -56,6 +67,8 @@ class Fit:
     trace: xr.Dataset
     outcome: Outcome
     problem: Problem
+    minima: tuple[float, ...] = ()
+    starts: int = 1
 
     @property
     def converged(self) -> bool:
@@ -107,12 +120,14 @@ def solve(
     Args:
         problem: likelihood x link x prior. Regression (`Direct`) is solved exactly by `regress`, never here.
         method: a learning matrix; by default `Newton()`.
-        start: by default `Uniform()`.
+        start: a start, or several, of which that with the least energy in the end is taken. By default `Uniform()`;
+            where the energy is not known to be convex kernel estimates, too.
         tolerance: of the stationarity residual, relative to the size of its terms.
         max_steps: iterations at most.
 
     Returns:
-        A `Fit`, whose `outcome` says whether the stationarity residual vanished.
+        A `Fit`, whose `outcome` says whether the stationarity residual vanished, and whose `minima` are the energies of
+        all minima that the starts led to.
 
     Raises:
         InputError: for a regression, or a start or method that is none.
@@ -125,7 +140,7 @@ def solve(
         >>> fit.converged, round(float(fit.density.sum() * grid.spacing), 12)
         (True, 1.0)
     """
-    method, start = Newton() if method is None else method, Uniform() if start is None else start
+    method = Newton() if method is None else method
     if not isinstance(problem, Problem) or isinstance(problem.link, Direct):
         raise InputError("Argument `problem` must be one of density estimation, but it is not: regression is solved "
                          "exactly by `regress`.")  # fmt: skip
@@ -133,22 +148,62 @@ def solve(
         raise InputError(f"Argument `method` must be a learning matrix, such as Newton(), but {method!r} was given.")
     checks.positive("tolerance", checks.number("tolerance", tolerance))
     max_steps = checks.whole("max_steps", max_steps, least=1)
+    starts = usual(problem) if start is None else start if isinstance(start, (list, tuple)) and start else (start,)
+    fits = [_descended(problem, method, begin(one, problem), tolerance, max_steps) for one in starts]
+    found = [fit for fit in fits if fit.converged] or fits
+    least = min(fit.energy for fit in found)
+    best = next(fit for fit in found if fit.energy <= least + ROUNDING * (1 + abs(least)))  # the first, not by rounding
+    minima = sorted(fit.energy for fit in _different([best, *fits]))
+    return dataclasses.replace(best, minima=tuple(minima), starts=len(starts))
+
+
+def _descended(problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int) -> Fit:
+    """Where the iteration arrives from one field."""
     counts: Any = problem.likelihood.counts  # pyright: ignore[reportAttributeAccessIssue]
     enough = tolerance * max(1.0, float(np.max(counts)) / problem.grid.cell)
-    field, trace = begin(start, problem), []
+    one, trace = convex(problem), []
     for iteration in range(max_steps + 1):
         energy, G, error = (np.asarray(part) for part in _look(problem, field))
         free = positive.free(field, G) if isinstance(problem.link, Density) else np.full(field.shape, True)
         kkt = float(np.max(np.abs(np.where(free, G, 0.0))))
         trace.append([float(energy), float(error), 0.0, kkt])
-        if kkt <= enough or iteration == max_steps:
+        if iteration == max_steps:
             break
-        moved, length = _moved(problem, method, field, G, free, iteration)
+        if kkt <= enough:
+            moved, length = (None, 0.0) if one else _aside(problem, field)
+        else:
+            moved, length = _moved(problem, method, field, G, free, iteration)
         trace[-1][2] = length
-        if length == 0.0 or np.array_equal(moved, field):
+        if moved is None or length == 0.0 or np.array_equal(moved, field):
             break
         field = moved
     return _fit(problem, field, trace, Outcome.converged if trace[-1][3] <= enough else Outcome.stalled)
+
+
+def _aside(problem: Problem, field: np.ndarray) -> tuple[np.ndarray | None, float]:
+    """A field of less energy to the side of a saddle and the length of the step; none at a minimum."""
+    values, vectors = curvatures(problem, field)
+    if values[0] >= -FLAT * values[-1]:
+        return None, 0.0
+    step = vectors[:, 0].reshape(field.shape) / vectors[np.argmax(np.abs(vectors[:, 0])), 0]
+    here = problem.value(field)
+    noise = ROUNDING * (1 + abs(here))
+    for length in 2.0 ** -np.arange(SHORTEST):
+        tried = [np.asarray(_projected(problem.link, field + side * length * step)) for side in (1, -1)]
+        energies = [problem.value(one) for one in tried]
+        if min(energies) < here - noise:
+            return tried[int(energies[1] < energies[0] - noise)], float(length)
+    return None, 0.0
+
+
+def _different(fits: list[Fit]) -> list[Fit]:
+    """Minima that are not the same, of those that were found."""
+    found: list[Fit] = []
+    for fit in fits:
+        near = APART * float(np.max(fit.density))
+        if fit.converged and all(np.max(np.abs(fit.density - other.density)) > near for other in found):
+            found.append(fit)
+    return found
 
 
 def _moved(

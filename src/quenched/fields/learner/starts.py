@@ -16,11 +16,13 @@ import numpy as np
 from quenched.core import checks
 from quenched.core.types import InputError, Real, real
 from quenched.fields.model.grid import Grid
-from quenched.fields.model.links import Density
+from quenched.fields.model.links import Density, SquareRoot
 from quenched.fields.model.operators import Mass, Operator, check_operator
 from quenched.fields.model.priors import operator_of
 from quenched.fields.model.problem import Problem
 
+UNSEEN = 1e-12
+"""A prior does not see a function if it pulls at it by less than this, compared with another function."""
 LEAST = 1e-6
 """A kernel estimate is nowhere below this share of its largest value."""
 
@@ -147,6 +149,37 @@ class Given(Start):
             raise InputError("Argument `given` must be a density that is not negative and positive where data are, but "
                              "it is not.")  # fmt: skip
         return field
+
+
+def convex(problem: Problem) -> bool:
+    r"""Whether the energy is known to have one minimum.
+
+    That of $P$ has. That of $L = g - \ln \int e^g$ has if the prior does not see functions of $x$: then it is one of
+    $g$, and $\ln \int e^g$ is convex. The others need not have.
+    """
+    if isinstance(problem.link, (Density, SquareRoot)):
+        return isinstance(problem.link, Density)
+    try:
+        K = operator_of(problem.prior)
+    except InputError:
+        return False
+    shape = tuple(1 if d in problem.grid.dims else size for d, size in enumerate(problem.grid.shape))
+    field = np.random.default_rng(0).normal(size=problem.grid.shape)  # not zero by chance
+    across = field - field.mean(axis=problem.grid.dims, keepdims=True)
+    along = np.broadcast_to(np.random.default_rng(1).normal(size=shape), problem.grid.shape)
+    seen, other = (float(np.max(np.abs(np.asarray(K.apply(part))))) for part in (along, across))
+    return seen <= UNSEEN * other
+
+
+def usual(problem: Problem) -> tuple[Start, ...]:
+    """Where to begin if nothing is said: several places, unless there is only one minimum."""
+    if convex(problem):
+        return (Uniform(),)
+    try:
+        operator_of(problem.prior)
+    except InputError:
+        return (Uniform(), Empirical())
+    return (Uniform(), Kernel(), Kernel(conditional=False), Truncated())
 
 
 def begin(start: Any, problem: Problem) -> np.ndarray:

@@ -33,7 +33,7 @@ from quenched.core.types import Outcome
 from quenched.fields.learner.modes import Modes, line_modes
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.practice.density_mesh import MARGIN, TAIL, Line, Mesh
-from quenched.fields.practice.regression import Function, interpolation
+from quenched.fields.practice.regression import Function, interpolation, merged
 from quenched.fields.practice.regression import learn as regress
 from quenched.fields.theory.decisions import SquaredLoss
 
@@ -56,8 +56,11 @@ LOST = 7.0
 STIFF = 300.0
 """Modes on which the prior is this many times as sure as the data are left out: they stay zero."""
 CLOSE, ROUNDING, RIDGE, STEPS = 1e-7, 1e-14, 1e-11, 100
-"""A step of Newton's method that lowers the energy by less than the first is the last; noise of the energy, for each
+"""Steps of Newton's method that lower the energy by less than the first are taken whole; noise of the energy, for each
 row; what is added to the scaled Hessian, singular when all rows are at one point; and steps at most."""
+SHARP, FALLS = 1e-18, 4.0
+"""Steps end with one that lowers the energy by less than the first, in nats: the next would be its square. Or where the
+gain does not fall by the second from step to step: only rounding is left."""
 WEAK = 1e-9
 """The inverse variance of free modes: where all rows are at one point, their density would become ever narrower."""
 CONSTANT, WORTH = 1e9, 2.0
@@ -199,7 +202,8 @@ def learn(
     Returns:
         The predictive density.
     """
-    rows = x[:, None]
+    rows, y, weights = merged(x[:, None], y, weights)
+    x = rows[:, 0]
     left = (y - centre.at(rows)) / np.sqrt(np.maximum(1 - centre.variance_at(rows) / centre.noise, FAR))
     least = NARROW * (float(np.ptp(y)) or 1.0)
     sizes = np.sqrt(left**2 + SMALL * (weights @ left**2) / weights.sum() + least**2)
@@ -357,7 +361,7 @@ def _minimum(question: _Question, strength: tuple[float, float], start: np.ndarr
     had = tuple(slice(0, min(old, new)) for old, new in zip(start.shape, c.shape, strict=True))
     c[had] = start[had]
     E, p = energy.at(c)
-    taken = 0
+    taken, last = 0, np.inf
     while True:
         slope, data = energy.slope(c, p), energy.curvature(p)
         factor, scale = _factor(data + np.diag(energy.K.ravel()))
@@ -365,10 +369,12 @@ def _minimum(question: _Question, strength: tuple[float, float], start: np.ndarr
         gain, step, t = float(-slope.ravel() @ step), step.reshape(c.shape), 1.0
         while gain > CLOSE and energy.at(c + t * step)[0] > E - 1e-4 * t * gain + ROUNDING * n:
             t /= 2
-        c = c + t * step
+        if gain < CLOSE and not gain < last / FALLS:
+            break
+        c, last = c + t * step, gain
         E, p = energy.at(c)
         taken += 1
-        if gain < CLOSE or taken == STEPS:
+        if gain < SHARP or taken == STEPS:
             break
     K, free = energy.K.ravel(), np.zeros(c.shape, bool)
     free[: question.free[0], : question.free[1]] = True

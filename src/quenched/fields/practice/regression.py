@@ -8,7 +8,8 @@ $w_i$ values $y_i$ were seen with noise of variance $\sigma^2$. In modes $h = U 
 $$A\, c = B^T w y, \qquad A = B^T w B + \gamma s, \qquad \gamma = \lambda \sigma^2, \qquad
 \mathrm{cov}\, c = \sigma^2 A^{-1},$$
 
-and with $n = \sum_i w_i$, $f$ free polynomials and the least misfit $R = y^T w y - c^T B^T w y$ the evidence is
+and with $n = \sum_i w_i$, $f$ free polynomials and the least misfit $R = (y - Bc)^T w (y - Bc) + \gamma\, c^T s c$
+the evidence is
 
 $$\ln p(y) = -\tfrac{n - f}2 \ln 2\pi\sigma^2 - \frac{R}{2\sigma^2} + \tfrac12 \sum_{s_m > 0} \ln \gamma s_m
 - \tfrac12 \ln\det A .$$
@@ -43,6 +44,8 @@ last, of the roughest mode."""
 RATIO, FINER = 1.5, 9
 """From one strength to the next the length on which the function may bend falls by this factor; and strengths that are
 tried about the best of them."""
+REFINED = 3
+"""How often the normal equations are solved, each time for what is left: to the last digits of the values."""
 NOISELESS = 1e-8
 """Share of the variance of the values below which noise is not told from rounding and from what lies between points."""
 DECIDED = 1e-9
@@ -103,6 +106,12 @@ def interpolation(grid: Grid, rows: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array((weights.ravel(), at.ravel(), ends), shape=(n, grid.size))
 
 
+def merged(rows: np.ndarray, values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Equal rows as one, in a fixed order: numbers hang on what was seen, not on how it was written down."""
+    both, where = np.unique(np.column_stack([rows, values]), axis=0, return_inverse=True)
+    return both[:, :-1], both[:, -1], np.bincount(where.ravel(), weights)
+
+
 def grid_for(rows: np.ndarray, points: int | None = None) -> Grid:
     """A grid for these rows.
 
@@ -123,13 +132,26 @@ def grid_for(rows: np.ndarray, points: int | None = None) -> Grid:
 
 @dataclasses.dataclass(frozen=True)
 class _Rows:
-    """What the values say of the modes of one order: the normal equations, of standardised values."""
+    """What the values say of the modes of one order: the normal equations, of standardised values.
+
+    Rows of one place are one row, of their mean value; `scatter` is what the values of one place add to the misfit.
+    """
 
     modes: Modes
     matrix: np.ndarray
-    right: np.ndarray
-    square: float
+    at: sparse.csr_array
+    weights: np.ndarray
+    values: np.ndarray
+    scatter: float
     count: float
+
+    def left(self, c: np.ndarray) -> np.ndarray:
+        """What a function leaves of the mean values."""
+        return self.values - self.at @ (self.modes.fields @ c)
+
+    def pull(self, left: np.ndarray) -> np.ndarray:
+        """How it pulls at the modes."""
+        return self.modes.fields.T @ (self.at.T @ (self.weights * left))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,20 +195,23 @@ def learn(
     Raises:
         InputError: if the rows are too few to say anything.
     """
+    rows, values, weights = merged(rows, values, weights)
     n = float(weights.sum())
     centre = float(weights @ values / n)
     scale = float(np.sqrt(weights @ (values - centre) ** 2 / n)) or 1.0
     y = (values - centre) / scale
-    # Rows of one place are one row: numbers hang on what was seen, not on how it was written down.
     places, where = np.unique(rows, axis=0, return_inverse=True)
-    w, wy = (np.bincount(where.ravel(), part) for part in (weights, weights * y))
+    where = where.ravel()
+    w = np.bincount(where, weights)
+    mean = np.bincount(where, weights * y) / w
+    scatter = float(weights @ (y - mean[where]) ** 2)
     S = interpolation(grid, places)
     weighted = S.T @ (S * w[:, None])
     found = []
     for k in ORDERS if order is None else [order]:
         modes = modes_of(grid.shape, k)
         U = modes.fields
-        told = _Rows(modes, U.T @ (weighted @ U), U.T @ (S.T @ wy), float(weights @ y**2), n)
+        told = _Rows(modes, U.T @ (weighted @ U), S, w, mean, scatter, n)
         if _decided(told):
             found.append(_best(told, strength and strength * scale**2, noise and noise / scale**2))
     if not found:
@@ -247,8 +272,12 @@ def _trial(told: _Rows, gamma: float, strength: float | None, noise: float | Non
     A = told.matrix + np.diag(prior)
     scale = np.sqrt(np.diag(A))  # to a unit diagonal: roughnesses are powers apart
     factor = linalg.cholesky(A / scale / scale[:, None], lower=True, check_finite=False)
-    c = linalg.cho_solve((factor, True), told.right / scale, check_finite=False) / scale
-    R = max(told.square - float(c @ told.right), 0.0)
+    c = np.zeros(len(prior))
+    for _ in range(REFINED):
+        pull = told.pull(told.left(c)) - prior * c
+        c = c + linalg.cho_solve((factor, True), pull / scale, check_finite=False) / scale
+    # The misfit from what is left, not as a difference of squares: a function through all values leaves 1e-8 of them.
+    R = told.scatter + float(told.weights @ told.left(c) ** 2 + prior @ c**2)
     if noise is None:
         noise = max(R / (n - f), NOISELESS) if strength is None else gamma / strength
     strength = gamma / noise if strength is None else strength

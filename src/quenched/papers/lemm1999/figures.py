@@ -173,7 +173,7 @@ def _figure_of_two(number: int) -> Figure:
     K = roughness(Periodic(), **smoothness)
     problem = Problem(DensityData(TWO), link(K.grid), Gaussian(K))
     fit, best = (solve(problem, one, start=Kernel(mass), max_steps=200) for one in (method, Newton()))
-    P, other = best.density, solve(problem).energy
+    P, other = best.density, solve(problem, start=Uniform()).energy
     with np.errstate(divide="ignore"):
         L = np.maximum(np.log(P), -12.0)
     steps = min(len(fit.trace.iteration), 21)
