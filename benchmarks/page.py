@@ -9,9 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-PEERS, BENCHMARKS, FORECASTS = "<!-- peers -->", "<!-- benchmarks -->", "<!-- forecasts -->"
-"""Above the first mark stands what is written by hand; below them what `benchmarks.peers`, `benchmarks` and
-`benchmarks.forecast_splits` write."""
+PEERS, BENCHMARKS, FORECASTS, TRUST = (
+    "<!-- peers -->",
+    "<!-- benchmarks -->",
+    "<!-- forecasts -->",
+    "<!-- trust -->",
+)
+"""Above the first mark stands what is written by hand; below them what `benchmarks.peers`, `benchmarks`,
+`benchmarks.forecast_splits` and `benchmarks.trust` write."""
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence]) -> str:
@@ -28,7 +33,7 @@ def machine() -> str:
 
 def section(text: str, mark: str) -> str:
     """What stands below a mark, up to the next."""
-    marks = (PEERS, BENCHMARKS, FORECASTS)
+    marks = (PEERS, BENCHMARKS, FORECASTS, TRUST)
     below = text.split(mark)[1]
     for other in marks[marks.index(mark) + 1 :]:
         below = below.split(other)[0]

@@ -1,6 +1,10 @@
 """Set-up common to all tests."""
 
+import contextlib
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -47,9 +51,12 @@ def own_cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(capsys):
+def run(capsys, monkeypatch):
     """A command: its exit code, and what it told on either stream."""
     from quenched import cli
+    from quenched.core import progress
+
+    monkeypatch.setattr(progress, "PAUSE", 3600.0)  # what is told does not depend on how busy the machine is
 
     def call(*words):
         code = cli.main([str(word) for word in words])
@@ -57,3 +64,27 @@ def run(capsys):
         return code, told.out, told.err
 
     return call
+
+
+@pytest.fixture
+def launch():
+    """Start Python in a process group of its own, where Ctrl-C is heard; the whole group ends with the test.
+
+    A parent that ignores interrupts, as a shell lets its background jobs do, hands that down to its children.
+    """
+    begun: list[subprocess.Popen] = []
+
+    def start(*words, **options) -> subprocess.Popen:
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            begun.append(subprocess.Popen([sys.executable, *map(str, words)], start_new_session=True, **options))
+        finally:
+            signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+        return begun[-1]
+
+    yield start
+    for process in begun:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with process:  # waits for it, and closes its pipes
+            pass

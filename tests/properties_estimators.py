@@ -54,6 +54,8 @@ TABLES: dict[str, Callable[[np.ndarray], Any]] = {
     "largest": lambda X: 1e300 * X,
     "scales": lambda X: X * np.geomspace(1e-150, 1e120, X.shape[1]),
     "mixed": lambda X: X * np.geomspace(1e-300, 1e300, len(X))[:, None],
+    "vanishing squares": lambda X: 1e-160 * X,
+    "masked": lambda X: np.ma.masked_greater(X, 2.0),
     "nan": lambda X: _put(X, np.nan),
     "infinite": lambda X: _put(X, np.inf),
     "word": lambda X: _put(X, "word", object),

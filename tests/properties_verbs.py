@@ -328,7 +328,8 @@ CASES = {
             "key": keys,
         },
         {
-            "simulator": st.sampled_from([processes.Plain(), processes.LatinHypercube(4), processes.Plain(fixed=True)]),
+            "simulator": st.sampled_from([processes.Plain(), processes.LatinHypercube(4)]),
+            "total": st.sampled_from([processes.PoissonTotal(), processes.FixedTotal()]),
             "variance": st.booleans(),
             "noise": one_or(usual, 2),
             **whereabouts,

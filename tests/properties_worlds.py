@@ -80,7 +80,10 @@ DECLARED = {
     "processes.GaussianProcess": case(
         processes.GaussianProcess, kernel=st.sampled_from([kernels.ExpSquared(1.0), np.eye(6)]), noise=positive
     ),
-    "processes.Plain": case(processes.Plain, fixed=st.booleans()),
+    "processes.PoissonTotal": case(processes.PoissonTotal),
+    "processes.FixedTotal": case(processes.FixedTotal),
+    "processes.Total": case(processes.Total),
+    "processes.Plain": case(processes.Plain),
     "processes.LatinHypercube": case(processes.LatinHypercube, draws=st.integers(1, 32)),
     "processes.Cavity": case(processes.Cavity),
     "processes.Variational": case(processes.Variational),

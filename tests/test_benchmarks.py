@@ -242,8 +242,9 @@ def test_every_model_that_is_compared_exists_and_every_peer_has_its_counterpart(
 
 
 def test_a_section_is_replaced_and_nothing_else():
-    text = f"by hand\n\n{page.PEERS}\n\none\n\n{page.BENCHMARKS}\n\ntwo\n\n{page.FORECASTS}\n\nthree\n"
-    for mark, old in zip((page.PEERS, page.BENCHMARKS, page.FORECASTS), ("one", "two", "three"), strict=True):
+    marks, bodies = (page.PEERS, page.BENCHMARKS, page.FORECASTS, page.TRUST), ("one", "two", "three", "four")
+    text = "\n\n".join(["by hand", *(f"{mark}\n\n{body}" for mark, body in zip(marks, bodies, strict=True))]) + "\n"
+    for mark, old in zip(marks, bodies, strict=True):
         assert page.section(text, mark) == old
         assert page.replaced(text, mark, "new") == text.replace(old, "new")
     empty = page.replaced(text, page.PEERS, "")
@@ -266,7 +267,7 @@ def test_our_own_promises_are_written_between_their_marks(monkeypatch, tmp_path)
     own.main()
     written = copy.read_text()
     assert "| of a curve |" in page.section(written, page.BENCHMARKS)
-    for mark in (page.PEERS, page.FORECASTS):
+    for mark in (page.PEERS, page.FORECASTS, page.TRUST):
         assert page.section(written, mark) == page.section(page.PAGE.read_text(), mark)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from rich.console import Console
 
 import quenched
 from quenched import prototypes
-from quenched.cli import options, screen
+from quenched.cli import digits, entry, options, screen
 from quenched.core.types import InputError
 
 CURVE = ["curve", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2"]
@@ -89,7 +90,7 @@ def test_curve_prints_saves_and_draws_what_the_library_gives(run, tmp_path):
     assert found.attrs["law"] == expected.attrs["law"]
     assert drawn.read_bytes().startswith(b"\x89PNG")
     shown = re.search(r"^error +(.*)$", out, flags=re.MULTILINE).group(1).split()
-    assert shown == [f"{x:.4f}" for x in expected.error.values[[0, 2, 5, 7, 10]]]
+    assert shown == [digits.number(x) for x in expected.error.values[[0, 2, 5, 7, 10]]]
     assert len(out.splitlines()) < 16
 
 
@@ -110,7 +111,7 @@ def test_simulate_prints_errors_and_the_agreement(run, tmp_path):
     points = quenched.load(saved)
     assert points.attrs["tests"] == 50
     assert json.loads(points.attrs["start"])["Q"] == [[0.01, 0], [0, 0.01]]
-    assert f"{points.error.values[0]:.4f} ± {points.error_stderr.values[0]:.4f}" in out
+    assert digits.with_error(points.error.values[0], points.error_stderr.values[0]) in out
     assert re.search(r"theory and simulation (agree|DISAGREE): p = .*allowance 0\.05", out)
 
 
@@ -264,7 +265,7 @@ BAD = {
     "law without its fields": ([*PLAIN, "--law", "clusters"], "--priors must be given"),
     "unknown start": ([*CURVE, "--alpha", "1", "--start", "nowhere"], "--start must be one of: near-origin"),
     "start of another shape": ([*SIMULATE, "--start", "R=0,0;Q=1"], "shapes"),
-    "out of another kind": ([*CURVE, "--alpha", "1", "--out", "x.csv"], "ends in .nc"),
+    "out of another kind": ([*CURVE, "--alpha", "1", "--out", "x.txt"], "ends in .nc, .csv, .json"),
     "plot of another kind": ([*CURVE, "--alpha", "1", "--plot", "x.gif"], "ends in .png"),
     "size no number": ([*SIMULATE, "--size", "big"], "--size"),
     "size too small": ([*SIMULATE, "--size", "3"], "`size` must exceed"),
@@ -370,8 +371,6 @@ def test_warnings_are_one_line(run, monkeypatch):
 def test_compiled_programs_are_kept_where_the_user_may_write(run, tmp_path, monkeypatch):
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     run("--version")
-    import os
-
     chosen = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
     assert chosen.parent == tmp_path / "cache" / "quenched"
     assert chosen.is_dir()
@@ -382,35 +381,32 @@ def test_compiled_programs_are_kept_where_the_user_may_write(run, tmp_path, monk
     assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
 
 
-def test_ctrl_c_keeps_the_finished_pieces(tmp_path):
+def test_compiled_programs_do_not_fill_the_disk(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    run("--version")
+    chosen = Path(os.environ["JAX_COMPILATION_CACHE_DIR"])
+    other = chosen.with_name("jax-another")  # of another processor, or of an older system
+    other.mkdir()
+    for age, place in enumerate([chosen / "a", chosen / "b", other / "c", chosen / "d"]):
+        place.write_bytes(bytes(100))
+        os.utime(place, (1e9 - age, 1e9 - age))
+    os.utime(other / "c", (1e9 + 1, 1e9 - 2))  # read since
+    monkeypatch.setattr(entry, "MOST_COMPILED", 250)
+    run("--version")
+    assert {path.name for path in chosen.parent.glob("*/*")} == {"a", "c"}
+
+
+def test_ctrl_c_keeps_the_finished_pieces(tmp_path, launch):
     folder = tmp_path / "pieces"
-    # A parent that ignores interrupts, as a shell does for its background jobs, hands that down: undo it.
-    start = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
-    start += "from quenched.cli import main; sys.exit(main())"
-    words = [
-        *SIMULATE,
-        "--size",
-        "20",
-        "--runs",
-        "50000",
-        "--simulator",
-        "chain",
-        "--tests",
-        "50",
-        "--folder",
-        str(folder),
-    ]
+    start = "import sys; from quenched.cli import main; sys.exit(main())"
+    many = ["--size", "20", "--runs", "50000", "--simulator", "chain", "--tests", "50", "--folder", folder]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen([sys.executable, "-c", start, *words], **pipes)
-    try:
-        limit = time.monotonic() + 120
-        while process.poll() is None and time.monotonic() < limit and not list(folder.glob("*.npz")):
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait()
+    process = launch("-c", start, *SIMULATE, *many, **pipes)
+    limit = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < limit and not list(folder.glob("*.npz")):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert (out, err.count("\n")) == ("", 1)
     assert f"kept in {folder}" in err

@@ -10,6 +10,7 @@ from matplotlib.image import imread
 
 import quenched
 from quenched.cli import describing
+from quenched.estimators import FieldDensity
 
 FOUR = 5e-4  # numbers are printed with four digits
 
@@ -114,6 +115,28 @@ def test_the_density_given_another_column(run, data, tmp_path):
     assert (tmp_path / "p.pdf").stat().st_size > 1000
 
 
+@pytest.mark.parametrize(
+    ("text", "low", "high"), [("0,10", 0, 10), ("0,", 0, None), (" , 10 ", None, 10), (",", None, None)]
+)
+def test_bounds_are_where_the_density_ends(run, data, tmp_path, text, low, high):
+    code, out, err = run("density", data[0], "--column", "area", "--bounds", text, "--out", tmp_path / "p.nc")
+    assert (code, err) == (0, "")
+    result = quenched.load(tmp_path / "p.nc")
+    first, last = float(result.value[0]), float(result.value[-1])
+    assert (first == low) is (low is not None)
+    assert (last == high) is (high is not None)
+    assert (result.attrs.get("lower_bound"), result.attrs.get("upper_bound")) == (low, high)
+    said = {
+        (0, 10): "lie not below 0 and not above 10.",
+        (0, None): "lie not below 0.",
+        (None, 10): "lie not above 10.",
+    }
+    assert said.get((low, high), "") in " ".join(out.split())
+    assert ("taken to lie" in out) is ((low, high) in said)
+    area = np.loadtxt(data[0], delimiter=",", skiprows=1, usecols=0)
+    np.testing.assert_array_equal(result.density, FieldDensity(bounds=(low, high)).fit(area).density_)
+
+
 def test_without_a_file_there_are_irises(run):
     code, out, _ = run("density")
     assert code == 0
@@ -126,18 +149,34 @@ BAD = {
     "no column": (["{}"], "Option --column must name the column .* has the columns: area, price, same, kind, gaps"),
     "no such column": (["{}", "--column", "prize"], "Column 'prize' must be in the table, but there are only: area, "),
     "no such given": (["{}", "--column", "price", "--given", "areas"], "Column 'areas' must be in the table"),
-    "words": (["{}", "--column", "kind"], "Column 'kind' of .* must be numbers, but it contains 'u'"),
+    "words": (["{}", "--column", "kind"], "column 'kind' has words in 200 of 200, such as 'u' .rows 1, 2, 3, ...."),
     "gaps": (
         ["{}", "--column", "gaps"],
-        "Column 'gaps' of .* must have a value in every row, but 1 of 200 are missing",
+        "must have a value in every row, but column 'gaps' lacks 1 of 200 values .row 6.: leave such rows out",
     ),
     "constant": (["{}", "--column", "same"], "Column 'same' of .* must vary, but all its values are 7"),
     "constant given": (["{}", "--column", "price", "--given", "same"], "Column 'same' of .* must vary"),
     "twice": (["{}", "--column", "price", "--given", "price"], "must name different columns, but both are 'price'"),
-    "no file": (["--column", "price"], "Options --column and --given must come with a file"),
+    "no file": (["--column", "price"], "Options that choose what to read must come with a file"),
+    "bounds no numbers": (["{}", "--column", "price", "--bounds", "0;1"], "Option --bounds must be two numbers"),
+    "one bound": (
+        ["{}", "--column", "price", "--bounds", "0"],
+        "Option --bounds must be two numbers .* '0,100' or '0,'",
+    ),
+    "infinite bound": (["{}", "--column", "price", "--bounds", "0,inf"], "Option --bounds must be two numbers"),
+    "falling bounds": (["{}", "--column", "price", "--bounds", "5,1"], "Option --bounds must rise"),
+    "rows beyond": (["{}", "--column", "area", "--bounds", ",5"], "--bounds must hold all values .* up to 9.9"),
+    "rows before": (["{}", "--column", "area", "--bounds", "5,"], "--bounds must hold all values .* down to 0.0"),
+    "bounds and given": (
+        ["{}", "--column", "price", "--given", "area", "--bounds", "0,"],
+        "Option --bounds must be given without --given",
+    ),
     "few rows": (["{few}", "--column", "a"], "must have at least 5 rows, but it has 2"),
     "bad picture": (["{}", "--column", "price", "--plot", "p.txt"], "Option --plot must name a file that ends in .png"),
-    "bad output": (["{}", "--column", "price", "--out", "p.csv"], "Option --out must name a file that ends in .nc"),
+    "bad output": (
+        ["{}", "--column", "price", "--out", "p.txt"],
+        "--out must name a file that ends in .nc, .csv, .json",
+    ),
 }
 
 

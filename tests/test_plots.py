@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Canvas
 import quenched
 from quenched import plots
 from quenched.core.figures import Figure, Kind, Panel, Series
-from quenched.core.types import InputError
+from quenched.core.types import InputError, printable
 from tests.test_cli_forecast import made_up
 
 ALPHA = np.array([0.0, 1.0, 2.0, 5.0])
@@ -317,16 +317,10 @@ def drawn_forecast(**more):
     return data, figure, figure.axes[0]
 
 
-def test_a_forecast_is_both_curves_a_band_and_a_mark_at_the_rows():
+def test_a_forecast_is_a_curve_a_band_and_a_mark_at_the_rows():
     data, figure, ax = drawn_forecast()
     texts = legend_texts(figure)
-    assert texts == [
-        "out-of-bag, theory",
-        "out-of-bag, draws",
-        "forecast (80% band)",
-        "all 80 rows",
-        "extended: less sure",
-    ]
+    assert texts == ["forecast (80% band)", "all 80 rows", "extended: less sure"]
     curves = {tuple(l.get_xdata()): l for l in lines(ax) if not l.is_dashed()}
     np.testing.assert_allclose(curves[tuple(data.examples.values)].get_ydata()[:-1], data.error[:-1])
     assert (80.0, 80.0) in {tuple(l.get_xdata()) for l in lines(ax)}
@@ -335,8 +329,7 @@ def test_a_forecast_is_both_curves_a_band_and_a_mark_at_the_rows():
     for m, low, high in zip(data.examples.values, data.error_low.values, data.error_high.values, strict=True):
         heights = corners[corners[:, 0] == m, 1]
         np.testing.assert_allclose([heights.min(), heights.max()], [low, high])
-    (points,) = (c.lines[0] for c in ax.containers)
-    assert list(points.get_xdata()) == [10.0, 20.0]
+    assert not ax.containers  # one number for each size
 
 
 def test_a_forecast_says_its_errors_in_own_units_on_the_right():
@@ -347,12 +340,12 @@ def test_a_forecast_says_its_errors_in_own_units_on_the_right():
     assert all("$" not in t.get_text() for t in right.get_yticklabels())
 
 
-def test_a_forecast_shows_the_real_bootstrap_and_explains_the_bars():
+def test_a_forecast_shows_its_check_and_explains_the_bars():
     data, figure, ax = drawn_forecast(check=9)
-    assert "real bootstrap" in legend_texts(figure)
-    checks = ax.containers[-1].lines[0]
-    np.testing.assert_array_equal(checks.get_ydata(), data.check_oob_error)
-    assert len({to_hex(c.lines[0].get_color()) for c in ax.containers}) == 2
+    assert "check: subsets, tuned anew" in legend_texts(figure)
+    (checks,) = (c.lines[0] for c in ax.containers)
+    np.testing.assert_array_equal(checks.get_ydata(), data.check_error[:3])
+    assert to_hex(checks.get_color()) not in {to_hex(line.get_color()) for line in lines(ax) if line is not checks}
     assert "Bars are one standard error." in ax.texts[0].get_text().replace("\n", " ")
 
 
@@ -363,6 +356,7 @@ def test_sizes_that_are_refused_are_not_drawn_but_said():
     assert "Not forecast: 2,000, 4,000 examples. A forecast reaches" in note.get_text().replace("\n", " ")
     _, figure, ax = drawn_forecast(refuse="Rows are copies.")
     assert "forecast (80% band)" not in legend_texts(figure)
+    assert "measured on subsets of the rows" in legend_texts(figure)
     assert ax.texts[0].get_text().endswith("No forecast: Rows are copies.")
     _, _, ax = drawn_forecast(examples=[80, 160], refuse="")
     assert "Not forecast" not in ax.texts[0].get_text()
@@ -406,3 +400,27 @@ def test_bad_input_is_one_sentence(call, words):
     with pytest.raises(InputError, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+# Names from the data
+
+ODD = ("a$_$", r"a\$b$ and {%s", "a\x00\x1b[31m", "x" * 300, "\ud800")
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_any_name_of_a_column_is_drawn_as_it_is(name, tmp_path):
+    x = np.linspace(0, 1, 5)
+    over = {f"density{end}": ("value", np.ones(5)) for end in ("", "_low", "_high")}
+    alone = {"source": "density", "column": name, "level": 0.9, "rows": 5}
+    density = xr.Dataset({**over, "histogram": ("bar", [1.0])}, {"value": x, "edge": [0.0, 1.0]}, alone)
+    over = {end: ("given", np.ones(5)) for end in ("mean", "low", "high")}
+    rows = {"row_given": ("row", x), "row_value": ("row", x)}
+    given = xr.Dataset({**over, **rows}, {"given": x}, alone | {"given": name})
+    words = xr.Dataset({"error": (("alpha", "kind"), np.ones((3, 2)))}, {"alpha": [1.0, 2.0, 3.0], "kind": [name, "b"]})
+    shown = printable(name)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    for data in (density, given, a_forecast().assign_attrs(target=name), words):
+        figure = quenched.plot(data)
+        figure.savefig(tmp_path / "p.png", dpi=40)
+        labels = [text.get_text() for text in figure.findobj(matplotlib.text.Text)]
+        assert any(shown in label.replace(r"\$", "$") for label in labels)

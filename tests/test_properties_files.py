@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import io
 import pickle
 from pathlib import Path
+from typing import Any
 
+import h5py
 import jax
 import numpy as np
 import pytest
@@ -14,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quenched
+from quenched.core import results
 from quenched.core.ensemble import ensemble
 from quenched.core.ensemble.store import Damaged, Store
 from quenched.core.types import InputError
@@ -38,6 +43,13 @@ def result() -> xr.Dataset:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory) -> Path:
     return quenched.save(result(), tmp_path_factory.mktemp("saved") / "result.nc")
+
+
+def sealed(result: xr.Dataset, path: Path, **options: Any) -> Path:
+    """A file that is written and sealed by another program."""
+    body = bytes(result.to_netcdf(engine="h5netcdf", **options))
+    path.write_bytes(body + results.SEAL + hashlib.sha256(body).hexdigest().encode())
+    return path
 
 
 @st.composite
@@ -81,16 +93,15 @@ def test_every_part_of_a_result_is_in_its_checksum(saved, tmp_path):
         "a kind": true.assign(runs=true.runs.astype(np.int32)),
     }
     for name, other in others.items():
-        path = tmp_path / "other.nc"
-        other.to_netcdf(path, engine="h5netcdf")
-        with pytest.raises(InputError, match="checksum"):
+        path = sealed(other, tmp_path / "other.nc")
+        with pytest.raises(InputError, match="its checksum differs"):
             quenched.load(path)
         assert path.exists(), name
 
 
 def test_a_newer_or_foreign_file_gets_a_sentence(saved, tmp_path):
     true = xr.load_dataset(saved, engine="h5netcdf")
-    true.assign_attrs(format=99).to_netcdf(tmp_path / "newer.nc", engine="h5netcdf")
+    sealed(true.assign_attrs(format=99), tmp_path / "newer.nc")
     with pytest.raises(InputError, match="newer quenched"):
         quenched.load(tmp_path / "newer.nc")
     for name, content in {
@@ -103,16 +114,86 @@ def test_a_newer_or_foreign_file_gets_a_sentence(saved, tmp_path):
         with pytest.raises(InputError, match="damaged or of another kind"):
             quenched.load(tmp_path / name)
     for number in ("1", 1.5, [1, 2], -1):
-        true.assign_attrs(format=number).to_netcdf(tmp_path / "odd.nc", engine="h5netcdf")
+        sealed(true.assign_attrs(format=number), tmp_path / "odd.nc")
         with pytest.raises(InputError, match="must be a result of quenched"):
             quenched.load(tmp_path / "odd.nc")
 
 
-def test_what_cannot_be_saved_leaves_no_file(tmp_path):
-    for odd in ({"what": {}}, {"what": None}, {"what": object()}):
-        with pytest.raises(InputError, match="numbers and text"):
-            quenched.save(result().assign_attrs(odd), tmp_path / "odd.nc")
+def test_a_file_without_its_checksum_is_not_read(saved, tmp_path, monkeypatch):
+    """One bit in it may keep the library that reads it for ever."""
+    monkeypatch.setattr(results, "_unpacked", lambda body: pytest.fail("it was read"))
+    whole = saved.read_bytes()
+    for cut in (1, 64, 64 + len(results.SEAL), len(whole) // 2):
+        (tmp_path / "cut.nc").write_bytes(whole[:-cut])
+        with pytest.raises(InputError, match="the checksum at its end is missing"):
+            quenched.load(tmp_path / "cut.nc")
+
+
+def bombs() -> dict[str, bytes]:
+    """Small files that unpack to gigabytes."""
+    names = {"packed": {"chunks": (1 << 20,), "compression": "gzip"}, "never written": {}}
+    files = {}
+    for name, options in names.items():
+        with h5py.File(stream := io.BytesIO(), "w") as file:
+            file.create_dataset("R", (1 << 28,), "f8", **options)
+        files[name] = stream.getvalue()
+    with h5py.File(stream := io.BytesIO(), "w") as file:  # a hundred thousand pointers to one long text
+        words = file.create_dataset("R", (100_000,), h5py.string_dtype())
+        words[0] = "x" * 100_000
+        place = words.id.get_offset()
+    body = stream.getvalue()
+    files["one text"] = body[:place] + body[place : place + 16] * 100_000 + body[place + 1_600_000 :]
+    return files
+
+
+def test_a_small_file_does_not_unpack_to_gigabytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(xr, "open_dataset", lambda *args, **options: pytest.fail("it was unpacked"))
+    for name, body in bombs().items():
+        (tmp_path / "bomb.nc").write_bytes(body + results.SEAL + hashlib.sha256(body).hexdigest().encode())
+        with pytest.raises(InputError, match=r"damaged or of another kind|must fit in memory"):
+            quenched.load(tmp_path / "bomb.nc")
+        assert len(body) < 2e6, name
+
+
+CANNOT = {
+    "a table of attributes": result().assign_attrs(what={}),
+    "nothing": result().assign_attrs(what=None),
+    "an object": result().assign_attrs(what=object()),
+    "a truth": result().assign_attrs(what=True),
+    "truths": result().assign_attrs(what=[True, False]),
+    "a reserved name": result().assign_attrs(_NCProperties="1"),
+    "half a letter": result().assign(outcome=("alpha", np.array(["\ud800", "b", "c"]))),
+    "a column of objects": result().assign(what=("alpha", np.array([1, "a", None], dtype=object))),
+    "a number as a name": result().assign({5: ("alpha", np.ones(3))}),
+    "an attribute with a meaning": result().assign(R=result().R.assign_attrs(scale_factor=2.0)),
+    "an epoch": result().assign(R=result().R.assign_attrs(units="days since 2000-01-01")),
+    "a fill value": result().assign(R=result().R.assign_attrs(_FillValue=1.0)),
+}
+
+
+@pytest.mark.parametrize("name", CANNOT)
+def test_what_cannot_be_saved_leaves_no_file(tmp_path, name):
+    with pytest.raises(InputError, match=r"^Argument `result` must hold what (netCDF can|a netCDF file gives back)"):
+        quenched.save(CANNOT[name], tmp_path / "odd.nc")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_can_be_saved_comes_back(tmp_path):
+    packed = result()
+    packed.R.encoding.update(dtype="i1", zlib=True)
+    others = {
+        "a long name": result().assign({"n" * 300: ("alpha", np.ones(3))}).assign_attrs({"m" * 300: "é" * 3000}),
+        "lists": result().assign_attrs(words=["a", "b"], numbers=[1.0, 2.0], none=[]),
+        "an encoding": packed.assign(R=packed.R + 0.5),
+        "no points": result().isel(alpha=slice(0, 0)),
+        "words as objects": result().assign(what=("alpha", np.array(["", "b", "c"], dtype=object))),
+        "times": result().assign(what=("alpha", np.array(["2000-01-01"] * 3, "M8[ns]"))),
+    }
+    for name, other in others.items():
+        back = quenched.load(quenched.save(other, tmp_path / "other.nc"))
+        assert back.identical(other.assign_attrs(format=results.FORMAT)), name
+    one = quenched.load(quenched.save(result().assign_attrs(numbers=[1.0]), tmp_path / "one.nc"))
+    assert one.attrs["numbers"] == 1.0
 
 
 @properties.property_settings(25)

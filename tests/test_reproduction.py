@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import jax
@@ -19,6 +20,7 @@ import xarray as xr
 
 import quenched
 from quenched import papers, reproduction
+from quenched.core import files
 from quenched.core.claims import Claim, Verdict, apart, below
 from quenched.core.ensemble import Processes, ensemble, placed
 from quenched.core.figures import Figure, Kind, Panel, Scale, Series
@@ -130,13 +132,15 @@ def test_other_code_computes_again(again, shelf, monkeypatch):
     assert computed(shelf) == FIGURES * 2
 
 
-@pytest.mark.parametrize("damage", ["cut", "flip", "foreign", "pickle"])
+@pytest.mark.parametrize("damage", ["cut", "flip", "foreign", "pickle", "deep", "infinite"])
 def test_a_damaged_step_is_computed_again(again, shelf, tmp_path, damage):
     again()
     step = tmp_path / "r" / "steps" / "quick" / "fake2000-figure_30.json"
     whole = step.read_bytes()
     trap = b"cos\nsystem\n(S'touch " + str(tmp_path / "executed").encode() + b"'\ntR."
     bad = {"cut": whole[:-20], "flip": whole[:90] + b"X" + whole[91:], "foreign": b"{}", "pickle": trap}
+    for name, text in {"deep": b"[" * 100_000, "infinite": b'{"format": 1e400}'}.items():
+        bad[name] = hashlib.sha256(text).hexdigest().encode() + b"\n" + text
     step.write_bytes(bad[damage])
     assert again()[0] == 0
     assert computed(shelf) == [*FIGURES, "figure_30"]
@@ -180,13 +184,34 @@ def test_a_report_that_loses_its_place_is_put_elsewhere(again, shelf, tmp_path, 
         return fake.figure("figure_30", True)
 
     monkeypatch.setattr(fake, "FIGURES", {"figure_30": lose})
-    code, _, err = again("--figure", "30")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, _, err = again("--figure", "30")
     assert code == 2
+    assert err.splitlines()[-2].startswith("warning: fake2000/figure_30 is in the report, but it could not be kept")
     refuge = Path(err.strip().rpartition("put in ")[2].rstrip("."))
     assert (refuge / "report.html").is_file()
 
 
-def test_a_killed_reproduction_goes_on(shelf, tmp_path):
+def test_a_step_that_cannot_be_kept_is_said_and_the_remains_of_killed_ones_go(again, shelf, tmp_path, monkeypatch):
+    left = tmp_path / "r" / "steps" / "quick" / f".x-abcdefgh{files.PART}"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    os.utime(left, (1, 1))
+
+    def full(path, value, identity, **about):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(keeping, "write", full)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, _, err = again("--figure", "30")
+    assert code == 0
+    assert "warning: fake2000/figure_30 is in the report, but it could not be kept in" in err
+    assert not left.exists()
+
+
+def test_a_killed_reproduction_goes_on(shelf, tmp_path, launch):
     (shelf / "wait").touch()
     script = tmp_path / "again.py"
     script.write_text(f"""
@@ -195,20 +220,17 @@ from quenched import cli, papers
 papers.__path__.append({str(shelf)!r})
 sys.exit(cli.main(["reproduce", "fake2000", "--full", "--workers", "1", "--out", {str(tmp_path / "r")!r}]))
 """)
-    command = [sys.executable, str(script)]
-    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        kept = tmp_path / "r" / "steps" / "full" / "fake2000-figure_3_right.json"
-        deadline = time.monotonic() + 60
-        while not kept.exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert kept.exists()
-    finally:
-        os.kill(first.pid, signal.SIGKILL)
-        first.wait()
+    first = launch(script, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    kept = tmp_path / "r" / "steps" / "full" / "fake2000-figure_3_right.json"
+    deadline = time.monotonic() + 60
+    while not kept.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert kept.exists()
+    first.kill()
+    first.wait()
     assert not (tmp_path / "r" / "report.html").exists()
     (shelf / "wait").unlink()
-    second = subprocess.run(command, capture_output=True, text=True, check=True)
+    second = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert "2 kept from before" in second.stderr
     assert computed(shelf) == FIGURES
     assert "the claim" in (tmp_path / "r" / "report.html").read_text()

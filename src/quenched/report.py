@@ -132,6 +132,7 @@ def _compared(section: Section) -> list[dict[str, Any]]:
             "points": one.points,
             "runs": one.runs,
             "allowance": one.allowance,
+            "allowances": dict(one.allowances),
             "relative_allowance": one.relative_allowance,
             "passed": one.passed,
             "claims": resting[comparison(figure, name)],
@@ -148,7 +149,9 @@ def figure_name(key: str) -> str:
 
 def allowance_words(one: Agreement) -> str:
     """What was granted for finite size, in words."""
-    absolute = f"{one.allowance:g}" if one.allowance else ""
+    several = len(set(one.allowances.values())) > 1
+    each = ", ".join(f"{value:g} in {name}" for name, value in one.allowances.items())
+    absolute = "" if not one.allowance else each if several else f"{one.allowance:g}"
     relative = f"{100 * one.relative_allowance:g} %" if one.relative_allowance else ""
     return " + ".join(filter(None, [absolute, relative])) or "none"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import tempfile
 import threading
 import types
 import zipfile
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from quenched.core import files as files_module
 from quenched.core import progress as progress_module
 from quenched.core.ensemble import Ensemble, Local, ensemble
 from quenched.core.ensemble import program as program_module
@@ -383,15 +385,8 @@ def test_folder_must_be_one(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_stops_nothing(tmp_path, monkeypatch):
-    function, written = functools.partial(smooth, size=20), []
-
-    def replace(source, target):
-        if len(written) == 2:
-            raise OSError(28, "No space left on device")
-        written.append(target)
-        os.rename(source, target)
-
-    monkeypatch.setattr(store_module.os, "replace", replace)
+    function = functools.partial(smooth, size=20)
+    full(monkeypatch, after=4)  # two for each file: its content, its name
     sentence = r"^The result is complete, but 4 of its files could not be saved in .*: No space left on device\.$"
     with pytest.warns(RuntimeWarning, match=sentence) as caught:
         result = ensemble(function, KEY, POINTS, runs=4, batch=2, folder=tmp_path)
@@ -399,6 +394,91 @@ def test_a_full_disk_stops_nothing(tmp_path, monkeypatch):
     assert result.messages == (str(caught[0].message),)
     assert len(pieces(tmp_path)) == len(list(tmp_path.iterdir())) == 2
     assert same(result, ensemble(function, KEY, POINTS, runs=4, batch=2))
+
+
+def full(monkeypatch, *, after=0):
+    """A disk that has room for so many more files."""
+    written = []
+
+    def fsync(handle):
+        written.append(handle)
+        if len(written) > after:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files_module.os, "fsync", fsync)
+
+
+def read_only(monkeypatch):
+    """A disk on which nothing can be made."""
+
+    def refuse(*args, **options):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+
+
+def test_finished_pieces_are_read_where_nothing_can_be_written(tmp_path, monkeypatch):
+    function = functools.partial(smooth, size=20)
+    first = ensemble(function, KEY, POINTS, runs=4, batch=4, folder=tmp_path)
+    read_only(monkeypatch)
+    again = ensemble(function, KEY, POINTS, runs=4, batch=4, folder=tmp_path)  # nothing to write: not a word
+    assert (again.loaded, again.computed, again.messages) == (3, 0, ())
+    assert same(first, again)
+    sentence = (
+        r"^Nothing can be saved in .* \(Read-only file system\): the 3 pieces that are there are used, 3 are comp"
+    )
+    with pytest.warns(RuntimeWarning, match=sentence) as caught:
+        more = ensemble(function, KEY, POINTS, runs=8, batch=4, folder=tmp_path)
+    assert caught[0].filename == __file__
+    assert (more.loaded, more.computed, more.messages) == (3, 3, (str(caught[0].message),))
+    with pytest.raises(InputError, match=r"must be a folder that can be written, but .* is not: Read-only file system"):
+        ensemble(function, jax.random.key(8), POINTS, runs=4, batch=4, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [b'{"width": 1e400, "wanted": 2}', b"[" * 100_000, b'{"width": 10, "wanted": 64}', b"\xff", b"", b"[4, 4]"],
+    ids=["infinite", "deep", "another", "no text", "empty", "unsigned"],
+)
+def test_a_damaged_width_is_said(tmp_path, record):
+    function = functools.partial(smooth, size=20)
+    first = ensemble(function, KEY, POINTS, runs=4, folder=tmp_path)
+    (path,) = tmp_path.glob("width-*.json")
+    path.write_bytes(record)
+    again = ensemble(function, KEY, POINTS, runs=4, folder=tmp_path)
+    assert len(again.messages) == 1
+    assert again.messages[0].startswith("The width of the pieces on disk is not known and is chosen again")
+    assert path.name in again.messages[0]
+    assert same(first, again)
+    assert ensemble(function, KEY, POINTS, runs=4, folder=tmp_path).messages == ()
+
+
+def test_the_record_of_another_function_is_not_taken(tmp_path):
+    functions = [functools.partial(smooth, size=size) for size in (20, 21)]
+    for function, runs in zip(functions, (4, 5), strict=True):
+        ensemble(function, KEY, POINTS, runs=runs, folder=tmp_path)
+    one, other = tmp_path.glob("width-*.json")
+    one.write_bytes(other.read_bytes())
+    messages = [ensemble(f, KEY, POINTS, runs=4, folder=tmp_path).messages for f in functions]
+    assert sorted(map(len, messages)) == [0, 1]
+
+
+def test_a_piece_that_is_packed_is_not_unpacked(tmp_path):
+    store = store_module.Store.open(tmp_path)
+    store.write("piece", [np.zeros((2, 10_000))])
+    with np.load(tmp_path / "piece.npz") as file:
+        np.savez_compressed(tmp_path / "piece.npz", **dict(file))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(store_module.Damaged, match=r"piece\.npz cannot be read \(ValueError\)"):
+        store.read("piece", [(2, 10_000)])
+
+
+def test_what_a_killed_sweep_left_is_removed(tmp_path):
+    left = tmp_path / f".a piece-abcdefgh{files_module.PART}"
+    left.write_bytes(b"half")
+    os.utime(left, (1, 1))
+    ensemble(functools.partial(smooth, size=20), KEY, POINTS, runs=4, folder=tmp_path)
+    assert not left.exists()
 
 
 # ---- the front door

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ import numpy as np
 import psutil
 import pytest
 
-from quenched.core.ensemble import Dask, Ensemble, Local, Processes, ensemble, executors
+from quenched.core.ensemble import ClusterError, Dask, Ensemble, Local, Processes, ensemble, executors
 from quenched.core.types import InputError
 
 KEY = jax.random.key(11)
@@ -73,6 +74,15 @@ def until(condition, seconds=60.0):
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def meanwhile(act):
+    """Do something beside a block, and wait for it, however the block ends."""
+    with futures.ThreadPoolExecutor(1) as other:
+        done = other.submit(act)
+        yield
+        done.result()
 
 
 def pieces(folder) -> list:
@@ -155,10 +165,8 @@ def test_a_killed_dask_worker_is_replaced(tmp_path, client):
         until(lambda: len(pieces(tmp_path)) >= 2)
         os.kill(victim, signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    result = ensemble(slow, KEY, POINTS, runs=8, batch=1, executor=Dask(client), folder=tmp_path)
-    killer.join()
+    with meanwhile(kill):
+        result = ensemble(slow, KEY, POINTS, runs=8, batch=1, executor=Dask(client), folder=tmp_path)
     assert (result.computed, result.messages) == (24, ())
     assert same(result, ensemble(slow, KEY, POINTS, runs=8, batch=1))
     until(lambda: len(client.run(os.getpid)) == 2)
@@ -180,6 +188,83 @@ def test_bugs_in_workers_and_wrong_addresses_raise(client, monkeypatch):
         ensemble(forgets, KEY, POINTS, runs=2, executor=Dask("nonsense://1"))
     with pytest.raises(InputError, match="Argument `workers` must be at least 1, but 0 was given"):
         Processes(0)
+
+
+@pytest.fixture
+def threads():
+    """Make clusters of threads in this process."""
+    distributed = pytest.importorskip("distributed")
+    with contextlib.ExitStack() as stack:
+
+        def make(workers):
+            options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
+            cluster = stack.enter_context(distributed.LocalCluster(n_workers=workers, **options))
+            return stack.enter_context(distributed.Client(cluster, set_as_default=False))
+
+        yield make
+
+
+def test_a_cluster_without_workers_is_said_and_given_up(threads, tmp_path, monkeypatch):
+    monkeypatch.setattr(executors, "LOOK", 0.05)
+    monkeypatch.setattr(executors, "SILENCE", 0.1)
+    ensemble(slow, KEY, POINTS[:1], runs=1, batch=1, folder=tmp_path)
+    there = r"The Dask cluster at inproc://\S+ has "
+    with (
+        pytest.warns(RuntimeWarning, match=there + r"no workers; it is given up after 0\.5 s without one\."),
+        pytest.raises(
+            ClusterError,
+            match=there
+            + r"had no workers for \d s\. 1 of 3 pieces are kept in .*: the same call goes on with the rest\.$",
+        ),
+    ):
+        ensemble(slow, KEY, POINTS, runs=1, batch=1, executor=Dask(threads(0), patience=0.5), folder=tmp_path)
+
+
+def test_a_lost_scheduler_is_a_sentence_and_the_same_call_goes_on(threads, tmp_path, monkeypatch):
+    monkeypatch.setenv("PAUSE", "0.1")
+    client = threads(1)
+
+    def lose():
+        until(lambda: len(pieces(tmp_path)) >= 2)
+        client.loop.add_callback(client.scheduler_comm.comm.abort)
+
+    sentence = r"^The Dask scheduler at \S+ was lost\. (\d+) of 12 pieces are kept in .*: the same call goes on with "
+    with meanwhile(lose), pytest.raises(ClusterError, match=sentence) as caught:
+        ensemble(slow, KEY, POINTS[:2], runs=6, batch=1, executor=Dask(client), folder=tmp_path)
+    rest = ensemble(slow, KEY, POINTS[:2], runs=6, batch=1, folder=tmp_path)
+    assert rest.loaded + rest.computed == 12
+    said = re.findall(sentence, str(caught.value))
+    assert said == [str(rest.loaded)]
+    assert 2 <= rest.loaded < 12
+
+
+def test_a_closed_client_is_a_sentence(threads):
+    client = threads(0)
+    client.close()
+    with pytest.raises(ClusterError, match=r"was lost\. Nothing was kept; with `folder=`, finished pieces are\.$"):
+        ensemble(slow, KEY, POINTS, runs=1, executor=Dask(client))
+
+
+def test_a_cluster_can_be_reached_by_tls(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    asked = []
+
+    def client(address, **options):
+        asked.append((address, options))
+        raise OSError("nobody is there")
+
+    monkeypatch.setattr(distributed, "Client", client)
+    security = distributed.Security(tls_ca_file="ca.pem", require_encryption=True)
+    with pytest.raises(InputError, match="nobody is there"):
+        ensemble(slow, KEY, POINTS, runs=1, executor=Dask("tls://10.0.0.1:8786", security=security))
+    assert asked == [("tls://10.0.0.1:8786", {"set_as_default": False, "security": security})]
+    with pytest.raises(InputError, match="Argument `security` must come with the address of a scheduler"):
+        Dask(object(), security=security)
+    with pytest.raises(InputError, match="Argument `patience` must be positive"):
+        Dask("tcp://x", patience=0)
+    monkeypatch.undo()
+    with pytest.raises(InputError, match=r"must name a Dask scheduler that is running, but tls://127\.0\.0\.1:9 d"):
+        ensemble(slow, KEY, POINTS, runs=1, executor=Dask("tls://127.0.0.1:9"))  # no certificates
 
 
 def test_what_cannot_be_pickled_is_refused():
@@ -204,26 +289,19 @@ def sweep(folder: str, executor: str) -> None:
     ("executor", "interrupt"),
     [("Local", signal.SIGINT), ("Processes", signal.SIGINT), ("Processes", signal.SIGKILL)],
 )
-def test_an_interrupted_sweep_is_resumed(tmp_path, executor, interrupt):
+def test_an_interrupted_sweep_is_resumed(tmp_path, launch, executor, interrupt):
     start = f"import {__name__} as t; t.sweep({str(tmp_path)!r}, {executor!r})"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PAUSE": "0.05", "LONG": "60"}
-    # A session of its own is a group of its own: Ctrl-C on a terminal reaches the workers too.
-    process = subprocess.Popen(
-        [sys.executable, "-c", start], env=environment, start_new_session=True, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        until(lambda: len(pieces(tmp_path)) == 12)
-        time.sleep(0.3)  # all are now inside a long run
-        family = psutil.Process(process.pid).children(recursive=True)
-        if interrupt == signal.SIGINT:
-            os.killpg(process.pid, interrupt)
-        else:
-            process.kill()
-        _, said = process.communicate(timeout=15)
-        assert psutil.wait_procs(family, timeout=15)[1] == [], "workers outlived the sweep"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    process = launch("-c", start, env=environment, stderr=subprocess.PIPE, text=True)
+    until(lambda: len(pieces(tmp_path)) == 12)
+    time.sleep(0.3)  # all are now inside a long run
+    family = psutil.Process(process.pid).children(recursive=True)
+    if interrupt == signal.SIGINT:
+        os.killpg(process.pid, interrupt)  # Ctrl-C on a terminal reaches the workers too
+    else:
+        process.kill()
+    _, said = process.communicate(timeout=15)
+    assert psutil.wait_procs(family, timeout=15)[1] == [], "workers outlived the sweep"
     assert process.returncode == -interrupt
     if executor == "Processes":  # the workers have nothing to say
         assert said.count("Traceback") == (interrupt == signal.SIGINT)

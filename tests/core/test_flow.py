@@ -67,3 +67,22 @@ def test_damped_fixed_point(double):
     update = lambda x, _: 1 - 1.5 * x  # noqa: E731
     assert float(fixed_point.fixed_point(update, jnp.array(0.0), damping=0.5).value) == pytest.approx(0.4, abs=1e-10)
     assert int(fixed_point.fixed_point(update, jnp.array(0.0), max_steps=50).outcome) != Outcome.converged
+
+
+def test_second_derivatives_of_three_equations(double):
+    """x^3 = a, y = b x^2, z = x y + b: derivatives of a root that was found elsewhere."""
+
+    def system(x, args):
+        a, b = args
+        return jnp.stack([x[0] ** 3 - a, x[1] - b * x[0] ** 2, x[2] - x[0] * x[1] - b]), jnp.stack([x[2] * x[0]])
+
+    def value(args):
+        a, b = jax.lax.stop_gradient(args)
+        x = jnp.stack([jnp.cbrt(a), b * jnp.cbrt(a) ** 2, a * b + b])
+        return fixed_point.implicit(system, (x, jnp.stack([x[2] * x[0]])), args)[3]  # b (a + 1) a^(1/3)
+
+    a, b = 2.0, 0.7
+    hessian = jax.jit(jax.hessian(value))(jnp.array([a, b]))
+    by_b = 4 / 3 * a ** (1 / 3) + a ** (-2 / 3) / 3
+    expected = [[b * (4 / 9 * a ** (-2 / 3) - 2 / 9 * a ** (-5 / 3)), by_b], [by_b, 0]]
+    np.testing.assert_allclose(hessian, expected, atol=1e-12)

@@ -86,3 +86,17 @@ def test_bad_input_gets_a_sentence():
     broken["R"][3] = np.nan
     with pytest.raises(InputError, match="finite"):
         agreement(broken, points)
+
+
+def test_each_variable_may_have_its_own_allowance():
+    """What one variable is granted does not excuse another."""
+    points = experiment(3)
+    both = points.assign({name.replace("R", "Q"): points[name] for name in ("R", "R_stderr", "R_run")})
+    wrong = theory(bias=0.1).assign(Q=theory().R)
+    assert agreement(wrong, both, allowance=0.1).passed
+    found = agreement(wrong, both, allowance={"R": 0.1, "Q": 0.0})
+    assert found.passed
+    assert "allowance 0.1 in R, 0 in Q" in str(found)
+    assert not agreement(wrong, both, allowance={"R": 0.0, "Q": 0.1}).passed
+    with pytest.raises(InputError, match="`allowance` must be one number, or one for each of R, Q, but it is for R"):
+        agreement(wrong, both, variables=["R", "Q"], allowance={"R": 0.1})

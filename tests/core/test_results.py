@@ -1,3 +1,7 @@
+import os
+import subprocess
+import tempfile
+
 import jax
 import numpy as np
 import pytest
@@ -5,7 +9,7 @@ import xarray as xr
 
 import quenched
 from quenched import prototypes
-from quenched.core import controls, results
+from quenched.core import controls, files, results
 from quenched.core.ensemble import Ensemble
 from quenched.core.results import OutputError
 from quenched.core.types import InputError
@@ -68,9 +72,8 @@ def test_a_damaged_file_gets_a_sentence(points, tmp_path):
     xr.Dataset({"a": 1}).to_netcdf(tmp_path / "foreign.nc", engine="h5netcdf")
     with pytest.raises(InputError, match="must be a result of quenched"):
         quenched.load(tmp_path / "foreign.nc")
-    changed = points.copy(deep=True).assign_attrs(format=1, checksum="0")
-    changed.to_netcdf(tmp_path / "changed.nc", engine="h5netcdf")
-    with pytest.raises(InputError, match="checksum"):
+    (tmp_path / "changed.nc").write_bytes(whole.replace(b"LVQ1", b"LVQ2"))
+    with pytest.raises(InputError, match="checksum at its end differs"):
         quenched.load(tmp_path / "changed.nc")
 
 
@@ -87,3 +90,75 @@ def test_nothing_is_left_behind_when_writing_fails(points, tmp_path):
     with pytest.raises(OutputError):
         quenched.save(points, tmp_path / "points.nc")
     assert [p.name for p in tmp_path.iterdir()] == ["points.nc"]
+
+
+FULL = """
+import os, resource, sys, tempfile
+import numpy as np, xarray as xr
+import quenched
+
+refuge, limits = tempfile.mkdtemp, resource.getrlimit(resource.RLIMIT_FSIZE)
+
+def elsewhere(**options):  # the disk of the temporary folder has room
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    return refuge(**options)
+
+tempfile.mkdtemp = elsewhere
+resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, limits[1]))
+try:
+    quenched.save(xr.Dataset({"R": ("run", np.arange(4000.0))}), sys.argv[1])
+except quenched.core.results.OutputError as error:
+    print(error)
+"""
+
+
+def test_a_full_disk_neither_loses_a_result_nor_ends_the_process(tmp_path, launch):
+    process = launch("-c", FULL, tmp_path / "R.nc", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+    refuge = out.rsplit("the result was put in ", 1)[1].strip().rstrip(".")
+    np.testing.assert_array_equal(quenched.load(refuge).R, np.arange(4000.0))
+
+
+def test_a_name_that_is_too_long_for_the_disk(points, tmp_path):
+    with pytest.raises(OutputError, match="File name too long") as caught:
+        quenched.save(points, tmp_path / ("n" * 300 + ".nc"))
+    xr.testing.assert_identical(quenched.load(str(caught.value).rsplit("put in ", 1)[1].rstrip(".")), points)
+
+
+def test_no_room_anywhere_is_a_sentence(points, tmp_path, monkeypatch):
+    def full(target, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "write", full)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OutputError, match=r"nor could .* \(No space left on device\): the result is in memory only\.$"):
+        quenched.save(points, tmp_path / "points.nc")
+
+
+def test_what_a_killed_process_left_is_removed(points, tmp_path, launch):
+    start = "import sys, time; from pathlib import Path; from quenched.core import files; import os;"
+    start += "os.replace = lambda *_: print('writing', flush=True) or time.sleep(60);"
+    start += "files.write(Path(sys.argv[1]), 'x')"
+    process = launch("-c", start, tmp_path / "points.nc", stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "writing\n"
+    (left,) = tmp_path.iterdir()
+    os.utime(left, (1, 1))  # long ago
+    quenched.save(points, tmp_path / "points.nc")
+    assert left.exists()  # its writer lives
+    process.kill()
+    process.wait()
+    (tmp_path / ".mine.part").touch()
+    quenched.save(points, tmp_path / "points.nc")
+    assert {p.name for p in tmp_path.iterdir()} == {"points.nc", ".mine.part"}
+
+
+def test_a_file_is_on_disk_before_it_has_its_name(points, tmp_path, monkeypatch):
+    done = []
+    for name in ("fsync", "replace"):
+        true = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *a, name=name, true=true: done.append(name) or true(*a))
+    quenched.save(points, tmp_path / "points.nc")
+    assert done == ["fsync", "replace", "fsync"]

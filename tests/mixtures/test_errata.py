@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import pytest
 from scipy.special import logsumexp, ndtr
 
 from quenched.mixtures import theory
@@ -99,15 +100,34 @@ def test_b5_the_overlap_of_a_random_splitting_falls_as_the_root_of_the_size():
     assert 3 < squares[50] / squares[400] < 20  # r^2 falls as 1/N, by 8; if r did, by 64
 
 
-def test_b9_some_minima_lie_a_little_below_the_annealed_one():
-    """At N = 500, where the paper found none."""
-    found = spectrum(
-        TwoGaussians(2.0), MaximumLikelihood(), alpha=1.0, size=500, starts=30, runs=2, width=1.0, key=jax.random.key(7)
+@pytest.fixture(scope="module")
+def ten_samples():
+    """Minima of ten samples at N = 500."""
+    return spectrum(
+        TwoGaussians(2.0),
+        MaximumLikelihood(),
+        alpha=1.0,
+        size=500,
+        starts=24,
+        runs=10,
+        width=[1.0, 1.5],
+        key=jax.random.key(7),
     )
+
+
+def test_b9_some_minima_lie_a_little_below_the_annealed_one(ten_samples):
+    """Where the paper found none: in some of ten samples, by little, and in most of them none."""
+    found = ten_samples.sel(width=1.0)
     lower = (found.annealed_free_energy - found.free_energy.min("start")).values
-    assert lower[0] < 0  # of two samples one as the paper says
-    assert 1e-5 < lower[1] < 4e-3
-    assert np.all(found.above > 0.5)  # and nearly all minima lie above it
+    assert 1 <= np.sum(lower > 1e-6) <= 5
+    assert np.all(lower < 4e-3)
+    assert float(found.above.mean()) > 0.5  # and most minima lie above it
+
+
+def test_b14_the_onset_of_many_minima_differs_from_sample_to_sample(ten_samples):
+    """Where the paper's one sample had it at 1.5."""
+    assert np.all(ten_samples.minima.sel(width=1.0) > 1)
+    assert 2 <= int((ten_samples.minima.sel(width=1.5) > 1).sum()) <= 8
 
 
 def test_b11_the_energy_has_one_more_term_that_does_not_depend_on_the_centres():

@@ -140,7 +140,8 @@ def test_width_zero_of_the_random_phase():
 def test_length_is_the_mean_of_field_times_sign(double, alpha, separation, width):
     """q = <eta t>, the iteration multiplied by the splitting vector; and both forms of the energy."""
     law, rule = TwoGaussians(separation), MaximumLikelihood(width)
-    r, q, x = BEGIN(law, rule, alpha)
+    (r, q, x), lost = BEGIN(law, rule, alpha)
+    assert not bool(lost)
     state = at(alpha, separation, width)
     mean, energy = IDENTITY(states.problem(law, rule), r, q, x, width)
     np.testing.assert_allclose([r, q], [state.r.item(), state.q.item()], rtol=1e-9, atol=1e-12)

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.stats import norm
 
 from quenched.core.types import InputError
 from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, SoftSelection
@@ -88,24 +89,21 @@ def test_the_branch_of_least_free_energy(soft, hard):
     assert list(lowest) == ["informed"] * 4 + ["overfit"] * 4 + ["trivial"] * 4
 
 
-def test_a_selected_share_is_minus_the_slope_of_the_energy_of_an_example(hard):
-    """Of hard selection, d f/d eta = selected alpha - alpha (d weights/d eta)(...): by differences of the whole law."""
-    etas = np.array([3.4 - 1e-4, 3.4, 3.4 + 1e-4])
-    found = curves.curve(LAW, HARD, alpha=20.0, eta=etas, branch="informed")
-    slope = (found.free_energy[2] - found.free_energy[0]).item() / 2e-4
-    with jax.enable_x64(True):
-        setting = scaled.setting(Contaminated(10.0, 3.4), HARD, 20.0)
-        x = scaled.unknowns(*(found[name][1].item() for name in ("R", "Q", "z")))
-        partial = float(jax.jit(jax.grad(lambda eta: free_energy(x, setting._replace(eta=eta))))(3.4))
-    np.testing.assert_allclose(slope, partial, rtol=1e-6)
+def test_the_energy_grows_with_eta_by_the_selected_share():
+    """Of hard selection: each selected example costs eta, and eta moves the shares of the classes.
 
-
-def free_energy(x, setting):
-    from quenched.outliers.theory import hard as form
-
-    R, Q, z = scaled.order_parameters(x)
-    still = setting._replace(eta=jax.lax.stop_gradient(setting.eta))
-    return form.free_energy(R, Q, z, *form.eliminated(R, Q, z, still), setting)
+    d f/d eta = alpha selected + alpha w0 w1 (<(m_1 + s x)_+> - <(m_0 + s x)_+>), by differences of the whole law.
+    """
+    alpha, gt, eta, step = 20.0, 10.0, 3.4, 1e-4
+    found = curves.curve(LAW, HARD, alpha=alpha, eta=[eta - step, eta, eta + step], branch="informed")
+    slope = (found.free_energy[2] - found.free_energy[0]).item() / (2 * step)
+    R, Q, z, selected = (found[name][1].item() for name in ("R", "Q", "z", "selected"))
+    s = gt * np.sqrt(Q / 10.0)
+    m = -gt * Q / 2 - eta - gt / (2 * (1 + gt * alpha * selected)) + gt * gt * z / 10.0 / 2 + np.array([0, gt * R])
+    gain = m * norm.cdf(m / s) + s * norm.pdf(m / s)
+    w1 = 1 / (1 + np.exp(eta))
+    np.testing.assert_allclose(slope, alpha * selected + alpha * w1 * (1 - w1) * (gain[1] - gain[0]), rtol=1e-6)
+    assert selected == pytest.approx((1 - w1) * norm.cdf(m[0] / s) + w1 * norm.cdf(m[1] / s), rel=1e-9)
 
 
 def test_a_trivial_state_of_soft_selection_has_a_closed_limit(soft):

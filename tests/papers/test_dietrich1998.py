@@ -1,12 +1,19 @@
 """Figures and claims of Dietrich and Opper (1998)."""
 
 import re
+from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
-from quenched.core.figures import Kind, Verdict
+from quenched import outliers
+from quenched.core.claims import Verdict
+from quenched.core.figures import Kind
+from quenched.core.proof import agreement
 from quenched.papers import dietrich1998
+from quenched.papers.dietrich1998 import figures as drawn
+from quenched.papers.dietrich1998 import statements
 from tests.papers import claimed
 
 SMALL = {"size": 40, "runs": 10}
@@ -16,12 +23,11 @@ def make():
     """All figures and claims: the theory as it is, experiments much smaller than the paper's."""
     patch = pytest.MonkeyPatch()
     for name, given in (("measure", SMALL), ("onsets", {"sizes": [10, 20], "runs": 20})):
-        verb = getattr(dietrich1998.outliers, name)
-        patch.setattr(
-            dietrich1998.outliers, name, lambda *args, verb=verb, given=given, **kwargs: verb(*args, **kwargs | given)
-        )
-    patch.setattr(dietrich1998, "_beyond", lambda *one, **given: dietrich1998.outliers.measure(
-        dietrich1998.LAW, dietrich1998.HARD, alpha=20.0, key=given["key"]))  # fmt: skip
+        verb = getattr(outliers, name)
+        patch.setattr(outliers, name, lambda *args, verb=verb, given=given, **kwargs: verb(*args, **kwargs | given))
+    patch.setattr(
+        drawn, "_beyond", lambda *one, **given: outliers.measure(drawn.LAW, drawn.HARD, alpha=20.0, key=given["key"])
+    )
     made = {name: make(quick=True) for name, make in dietrich1998.FIGURES.items()}
     made["claims"] = dietrich1998.claims(quick=True, figures=tuple(made.values()))
     patch.undo()
@@ -67,7 +73,8 @@ def figure_7_has_the_printed_jump(figures):
 
 def every_statement_has_a_verdict_and_its_evidence(figures):
     claims = figures["claims"]
-    assert len(claims) == 23
+    assert len(claims) == 28
+    claimed.check_numbers(claims)
     claimed.check([figures[name] for name in dietrich1998.FIGURES], claims)
     for claim in claims:
         assert claim.ours
@@ -75,7 +82,7 @@ def every_statement_has_a_verdict_and_its_evidence(figures):
         assert "nan" not in claim.ours
     amended = [claim for claim in claims if claim.verdict in (Verdict.corrected, Verdict.refuted)]
     cited = {name for claim in amended for name in re.findall(r"errat\w+ (E\d+)", claim.evidence)}
-    assert cited >= {"E1", "E5", "E6", "E7", "E9", "E10", "E11"}
+    assert cited >= {"E1", "E6", "E7", "E9", "E10", "E11"}  # that on E5 rests on runs at N = 100
 
 
 def what_theory_alone_decides(figures):
@@ -87,6 +94,24 @@ def what_theory_alone_decides(figures):
     assert claims["equations (B3), (B4)"].ours == "Φ = 0.0758"
     assert claims["equation (B5)"].verdict is Verdict.refuted
     assert "0.27836" in claims["figure 7"].ours
+    assert {claim.verdict for claim in figures["claims"]} >= {Verdict.reproduced, Verdict.corrected, Verdict.refuted}
+
+
+def test_the_printed_hard_theory_is_rejected_by_its_angle():
+    """Granted 0.02, which is a quarter of it, the angle of (B4) would pass."""
+    points = outliers.measure(drawn.LAW, drawn.HARD, alpha=20.0, eta=2.0, size=100, runs=40, key=jax.random.key(4))
+    exact = outliers.curve(drawn.LAW, drawn.HARD, alpha=20.0, eta=2.0, branch="informed")
+    wrong = drawn.printed(drawn.HARD, 20.0, 2.0)
+    assert statements._tried(points, 100, {name: float(exact[name]) for name in ("Delta", "Phi")}).passed
+    assert not statements._tried(points, 100, wrong).passed
+    assert not statements._tried(points, 100, {"Phi": wrong["Phi"]}).passed
+    lenient = points[["Phi"]].assign(Phi=wrong["Phi"])
+    assert agreement(lenient, points, variables=["Phi"], allowance=0.02).passed
+
+
+def test_no_verdict_is_written_down():
+    for module in (drawn, statements):
+        claimed.check_source(Path(module.__file__))
 
 
 def test_figures_and_claims():

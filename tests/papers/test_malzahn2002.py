@@ -1,16 +1,28 @@
 """Figures and claims of Malzahn and Opper."""
 
-import pytest
+from pathlib import Path
 
-from quenched import plots
-from quenched.core.figures import Kind, Verdict
+import numpy as np
+import pytest
+import xarray as xr
+
+from quenched import io, plots
+from quenched.core.claims import Verdict
+from quenched.core.figures import Figure, Kind
 from quenched.core.types import InputError
 from quenched.papers import malzahn2002
+from quenched.papers.malzahn2002 import printed, statements
+from quenched.papers.malzahn2002.figures import BOSTON_PARTS
 from tests.papers import claimed
 
 
+def verdicts(claims):
+    """Verdicts by the first words of what is stated."""
+    return {" ".join(claim.statement.split()[:4]): claim.verdict.name for claim in claims}
+
+
 def figure_1_agrees_and_can_be_drawn(figure):
-    assert set(figure.agreement) == {f"{part}, cavity closure, trusted sizes" for part in malzahn2002.BOSTON_PARTS}
+    assert set(figure.agreement) == {f"{part}, cavity closure, trusted sizes" for part in BOSTON_PARTS}
     assert all(one.passed for one in figure.agreement.values()), figure.agreement
     assert len(figure.panels) == 4
     assert all({s.kind for s in panel.series} == {Kind.theory, Kind.simulation} for panel in figure.panels)
@@ -18,13 +30,20 @@ def figure_1_agrees_and_can_be_drawn(figure):
 
 
 def claims_of_boston(figure):
-    stated = malzahn2002._boston_claims(figure)
-    claimed.check([figure], stated)
-    claims = {claim.statement: claim for claim in stated}
-    assert [claim.verdict for claim in claims.values()].count(Verdict.reproduced) == 4
-    paper = malzahn2002._off(figure, "all 506 rows", "the paper's closure", "posterior_variance", 506)
-    assert paper == pytest.approx(-0.39, abs=0.03)
-    error = [float(figure.data[f"{part}, simulation"].error.sel(examples=506)) for part in malzahn2002.BOSTON_PARTS]
+    claims = [*statements.agreement_on_boston(figure), *statements.halves_of_boston(figure)]
+    claimed.check([figure], claims)
+    claims += statements.sampling(figure)
+    claimed.check_numbers(claims)
+    assert [claim.verdict.name for claim in claims] == [
+        *["corrected"] * 2,
+        *["reproduced"] * 6,
+        "refuted",
+        *["reproduced"] * 2,
+        "refuted",
+    ]
+    paper = statements._off(figure, "all 506 rows", "the paper's closure", "posterior_variance", 506)
+    assert paper.value - 1 == pytest.approx(-0.39, abs=0.03)
+    error = [float(figure.data[f"{part}, simulation"].error.sel(examples=506)) for part in BOSTON_PARTS]
     assert error[1] < 0.5 * error[0] < error[2]
 
 
@@ -35,15 +54,77 @@ def test_boston():
     claims_of_boston(figure)
 
 
-def test_iterations_and_arithmetic():
-    few, distinct, share, *_ = malzahn2002._print_claims()
+def abalone(*, short=0.2, bar=0.0001, stderr=0.001):
+    """A figure 2 with given numbers: how much too low subsets are at m = 4000, the range of their variances."""
+    m = np.array([400.0, 3800.0, 4000.0])
+    true = {"posterior_variance": np.array([0.022, 0.0041, 0.004]), "error": np.array([0.46, 0.395, 0.39])}
+    whole = {name: ("examples", value) for name, value in true.items()}
+    whole |= {f"{name}_stderr": ("examples", np.full(3, stderr) * value) for name, value in true.items()}
+    low = 1 - np.array([0.04, short, short])
+    spread = {"posterior_variance": bar, "error": 0.04}
+    data = {"whole set, simulation": xr.Dataset(whole, {"examples": m})}
+    for rows, less in ((1000, 1.0), (2000, 0.5)):
+        subsets = {
+            n: (("subset", "examples"), np.stack([v * low, v * low + less * spread[n]])) for n, v in true.items()
+        }
+        data[f"{rows} random rows"] = xr.Dataset(subsets, {"examples": m})
+    return Figure("malzahn2002/figure_2", "Abalone", "", (), data)
+
+
+def rows(tail=3.0):
+    """Leave-one-out errors that are Gaussian, or have a tail."""
+    return np.random.default_rng(0).standard_t(tail, 4177)
+
+
+@pytest.fixture(scope="module")
+def heavy():
+    return statements.HardRows(rows())
+
+
+def test_other_numbers_of_abalone_give_other_verdicts(heavy):
+    found = statements.subsets_of_abalone(abalone(), heavy)
+    claimed.check_numbers(found)
+    assert list(verdicts(found).values()) == ["reproduced", "corrected", "corrected", "reproduced", "reproduced"]
+    words = "subsets lead to a"
+    assert verdicts(statements.subsets_of_abalone(abalone(short=0.05), heavy))[words] == "reproduced"
+    assert verdicts(statements.subsets_of_abalone(abalone(short=0.11, stderr=0.01), heavy))[words] == "not_decidable"
+    assert (
+        verdicts(statements.subsets_of_abalone(abalone(bar=0.01), heavy))["posterior variances of random"] == "refuted"
+    )
+    light = statements.HardRows(rows(1e6))
+    assert light.quarter == pytest.approx(light.GAUSSIAN, abs=0.02)
+    assert list(verdicts(statements.subsets_of_abalone(abalone(), light)).values())[-1] != "reproduced"
+
+
+def test_printed_equations_and_arithmetic():
+    claims = [*printed.equations(), *printed.arithmetic()]
+    claimed.check_numbers(claims)
+    assert [claim.verdict.name for claim in claims] == [*["corrected"] * 5, "reproduced", *["corrected"] * 2]
+    few, distinct, share = printed.arithmetic()
     assert few.ours.startswith("2 ") or few.ours.startswith("3 ")
     assert "320." in distinct.ours
     assert share.ours == "0.239 and 0.479"
+
+
+def test_what_is_enumerated_is_all():
+    """The probabilities of the samples sum to 1, and without labels there is no error."""
+    found = printed.enumerated(np.zeros(3))
+    assert np.all(found.error == 0)
+    alone = sum(np.exp(-0.8) * 0.8**k / np.prod(np.arange(1.0, k + 1)) for k in range(printed.MOST))
+    assert alone == pytest.approx(1, abs=2e-8)
+
+
+def test_what_the_paper_does_not_say_is_not_decidable():
+    assert {claim.verdict for claim in statements.open_questions()} == {Verdict.not_decidable}
+
+
+def test_no_verdict_is_written_down():
+    for path in Path(malzahn2002.__file__).parent.glob("*.py"):
+        claimed.check_source(path)
 
 
 def test_without_the_packages_one_sentence_says_how_to_get_them(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for name in ("boston", "abalone"):
         with pytest.raises(InputError, match=r"quenched\[papers\]"):
-            getattr(malzahn2002.io, name)()
+            getattr(io, name)()

@@ -38,6 +38,32 @@ def diabetes(rows=442, noise=0.469):
     return law, GaussianProcess(1.12**2 * kernels.ExpSquared(6.23), noise=noise)
 
 
+def _standard(X):
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+@functools.cache
+def bent():
+    """Worlds whose learning curves bend where few dimensions are learned: kernel matrix, targets and noise of each.
+
+    What is hard about them is the number of examples, which no few neighbours of a row see.
+    """
+    from sklearn import datasets
+
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(250, 40))
+    worlds = {"40 columns": (X @ X.T / 40 + 0.1, X @ draw.normal(size=40), 0.003)}
+    X, y = datasets.load_diabetes(return_X_y=True)
+    worlds["diabetes"] = (_standard(X[:120]) @ _standard(X[:120]).T + 1.0, y[:120], 0.1)
+    X, y = datasets.make_friedman1(120, random_state=0)
+    worlds["Friedman"] = (_standard(X) @ _standard(X).T + 1.0, y, 0.05)
+    X, y = datasets.make_s_curve(120, random_state=0)
+    r = np.sqrt(5) * np.linalg.norm(X[:, None] - X, axis=2)
+    worlds["S-curve"] = ((1 + r + r**2 / 3) * np.exp(-r), y, 0.92)
+    jitter = {name: 1e-12 * np.eye(len(y)) for name, (_, y, _) in worlds.items()}
+    return {name: (K + jitter[name], _standard(y), noise) for name, (K, y, noise) in worlds.items()}
+
+
 def five():
     """Five rows on a line, by hand."""
     x = np.array([0.0, 0.4, 1.0, 1.3, 2.5])

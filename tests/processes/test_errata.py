@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from quenched import io
 from quenched.papers import malzahn2002
 from quenched.processes import Cavity, Variational, measure, theory
 from quenched.processes.model import declared
@@ -88,12 +89,12 @@ def test_m5_the_error_averages_over_samples_with_and_without_the_row(three):
 
 
 def test_m6_lengths_from_standard_deviations_depend_on_the_unit_of_a_column(monkeypatch):
-    table = malzahn2002.io.boston()
+    table = io.boston()
     scaled = table._replace(inputs=table.inputs * np.where(np.arange(13) == 9, 10.0, 1.0))  # tax in other units
     before = {
         power: declared(malzahn2002.boston_law(), malzahn2002.boston_rule(power=power))[0].K for power in (0.5, 1.0)
     }
-    monkeypatch.setattr(malzahn2002.io, "boston", lambda: scaled)
+    monkeypatch.setattr(io, "boston", lambda: scaled)
     after = {
         power: declared(malzahn2002.boston_law(), malzahn2002.boston_rule(power=power))[0].K for power in (0.5, 1.0)
     }

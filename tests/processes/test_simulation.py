@@ -12,7 +12,15 @@ from tinygp import kernels, transforms
 from quenched.core.ensemble import Executor
 from quenched.core.types import InputError
 from quenched.processes import simulation
-from quenched.processes.model import LEVEL, MEASURES, Empirical, GaussianProcess, declared
+from quenched.processes.model import (
+    LEVEL,
+    MEASURES,
+    Empirical,
+    FixedTotal,
+    GaussianProcess,
+    PoissonTotal,
+    declared,
+)
 from quenched.processes.simulation import LatinHypercube, Plain, World, ladder_of, measure, stratified
 
 BRUTE = 1e-9
@@ -28,6 +36,7 @@ def table(rows):
     return Empirical(X / X.std(axis=0), y[:rows])
 
 
+POISSON = PoissonTotal()
 LAW = table(12)
 RULE = GaussianProcess(1.3 * kernels.ExpSquared(2.0), noise=0.05)
 
@@ -77,13 +86,13 @@ def wanted(K, y, s2, s):
     return each, together
 
 
-def counts(simulator, key, runs, longest=30):
+def counts(simulator, key, runs, total=POISSON):
     """The counts `[runs, sizes, draws, N]` of the first point of a measurement."""
     with jax.enable_x64(True), jax.threefry_partitionable(True):
         n, _ = declared(LAW, RULE)
         world = World(n, simulation.poisson_table(SIZES, 12), SIZES)
         keys = [jax.random.fold_in(jax.random.fold_in(key, 0), run) for run in range(runs)]
-        return np.stack([np.asarray(simulator.counts(k, world, longest)) for k in keys])
+        return np.stack([np.asarray(simulation.counts_of(k, world, simulator, total, 30)) for k in keys])
 
 
 @functools.cache
@@ -91,12 +100,21 @@ def measured(simulator, runs, **options):
     return measure(LAW, RULE, examples=SIZES, runs=runs, key=jax.random.key(3), simulator=simulator, **options)
 
 
-@pytest.mark.parametrize(("simulator", "runs"), [(LatinHypercube(3), 4), (Plain(), 9), (Plain(fixed=True), 9)])
-def test_every_measure_is_that_of_brute_force(simulator, runs):
-    result = measured(simulator, runs)
+EVERY_WAY = [
+    (LatinHypercube(3), PoissonTotal(), 4),
+    (Plain(), PoissonTotal(), 9),
+    (Plain(), FixedTotal(), 9),
+    (LatinHypercube(3), FixedTotal(), 4),
+]
+
+
+@pytest.mark.parametrize(("simulator", "total", "runs"), EVERY_WAY)
+def test_every_measure_is_that_of_brute_force(simulator, total, runs):
+    result = measured(simulator, runs, total=total) if isinstance(total, FixedTotal) else measured(simulator, runs)
     (K, y, s2), _ = declared(LAW, RULE)
-    s = counts(simulator, jax.random.key(3), runs)
+    s = counts(simulator, jax.random.key(3), runs, total)
     assert int(result.failed) == 0
+    assert result.attrs["total"] == type(total).__name__
     for k in range(len(SIZES)):
         each, together = wanted(np.asarray(K), np.asarray(y), float(s2), s[:, k])
         at = result.isel(examples=k)
@@ -169,9 +187,11 @@ def test_counts_are_poisson_and_grow_with_the_size():
 
 
 def test_fixed_samples_have_exactly_as_many_rows():
-    s = counts(Plain(fixed=True), jax.random.key(1), 20)
-    np.testing.assert_array_equal(s.sum(axis=-1), np.broadcast_to(SIZES[:, None], (20, 3, 1)))
-    assert np.all(np.diff(s, axis=1) >= 0)
+    for simulator in (Plain(), LatinHypercube(2)):
+        s = counts(simulator, jax.random.key(1), 20, FixedTotal())
+        np.testing.assert_array_equal(s.sum(axis=-1), np.broadcast_to(SIZES[:, None], (20, 3, simulator.draws)))
+        assert np.all(np.diff(s, axis=1) >= 0)
+        assert stats.chisquare(s[:, 2].sum(axis=(0, 1))).pvalue > 1e-4  # every row is as likely as any other
 
 
 @pytest.fixture(scope="module")
@@ -236,11 +256,12 @@ def test_a_sample_that_does_not_fit_fails_its_run(monkeypatch, rung):
 
 
 @pytest.mark.parametrize("rows", [5, 129, 506, 3000])
-@pytest.mark.parametrize("fixed", [False, True])
-def test_ladder_fits_nearly_all_samples(rows, fixed):
+@pytest.mark.parametrize("total", [PoissonTotal(), FixedTotal()])
+def test_ladder_fits_nearly_all_samples(rows, total):
+    fixed = isinstance(total, FixedTotal)
     sizes = rows * np.array([1 / rows, 0.1, 0.5, 1.0, 3.0, 50.0])
     for some in [*sizes[:, None], sizes]:
-        ladder = ladder_of(np.rint(some) if fixed else some, rows, fixed)
+        ladder = ladder_of(np.rint(some) if fixed else some, rows, total)
         largest, least = ladder[-1][0], ladder[0][1]
         p = -np.expm1(-some / rows)
         assert stats.binom.sf(largest, rows, p).max() <= 1e-12 or fixed
@@ -251,10 +272,10 @@ def test_ladder_fits_nearly_all_samples(rows, fixed):
 
 def test_ladder_spares_work():
     for rows in (506, 3000):
-        ladder = ladder_of(np.array([float(rows)]), rows, False)
+        ladder = ladder_of(np.array([float(rows)]), rows, PoissonTotal())
         assert len(ladder) == 2
         assert 0.632 * rows < ladder[0][0] < 0.72 * rows  # 63.2% of the rows are in the bag
-        assert len(ladder_of(rows * np.geomspace(0.01, 10, 40), rows, False)) < 8
+        assert len(ladder_of(rows * np.geomspace(0.01, 10, 40), rows, PoissonTotal())) < 8
 
 
 def test_sizes_where_all_rows_or_none_come():
@@ -309,7 +330,7 @@ def test_bad_sizes_are_refused(examples):
 def test_bad_input_is_refused_in_one_sentence():
     options = {"key": jax.random.key(0), "runs": 1}
     with pytest.raises(InputError, match="whole numbers"):
-        measure(LAW, RULE, examples=2.5, simulator=Plain(fixed=True), **options)
+        measure(LAW, RULE, examples=2.5, total=FixedTotal(), **options)
     with pytest.raises(InputError, match="`draws` must"):
         LatinHypercube(0)
     with pytest.raises(InputError, match="positive definite"):

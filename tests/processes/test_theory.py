@@ -15,7 +15,7 @@ from tinygp import kernels
 from quenched.core.types import InputError
 from quenched.processes import Cavity, Empirical, GaussianProcess, Variational, measure, theory
 from quenched.processes.model import declared
-from quenched.processes.theory import lowrank, trust
+from quenched.processes.theory import crossing, lowrank, trust
 from quenched.processes.theory.algebra import Exact, LowRank
 from quenched.processes.theory.closures import terms_for
 from quenched.processes.theory.curve import Reference, Solver, estimates_632
@@ -104,15 +104,22 @@ def boston_curves():
     }
 
 
+@functools.cache
+def boston_state(m):
+    """The cavity closure alone."""
+    with jax.enable_x64(True):
+        return jax.jit(theory.state)(*cases.boston(), float(m))
+
+
 def test_check_values(boston_curves):
-    paper, cavity = boston_curves["Variational"].sel(examples=200), boston_curves["Cavity"].sel(examples=200)
+    paper, cavity = boston_curves["Variational"].sel(examples=200), boston_state(200)
     assert float(paper.posterior_variance) == pytest.approx(0.02974, abs=DIGITS)
     assert float(paper.error) == pytest.approx(0.1280, abs=DIGITS_4)
     assert float(cavity.posterior_variance) == pytest.approx(0.03422, abs=DIGITS)
     assert float(cavity.error) == pytest.approx(0.1486, abs=DIGITS_4)
-    whole = boston_curves["Cavity"].sel(examples=506)
-    assert float(whole.oob_error) == pytest.approx(0.1558, abs=DIGITS_4)
-    np.testing.assert_allclose(whole.multiplicity_error, [0.1558, 0.0325, 0.0176, 0.0115], atol=DIGITS_4)
+    alone, whole = boston_state(506), boston_curves["Cavity"].sel(examples=506)
+    assert float(alone.oob_error) == pytest.approx(0.1558, abs=DIGITS_4)
+    np.testing.assert_allclose(alone.multiplicity_error, [0.1558, 0.0325, 0.0176, 0.0115], atol=DIGITS_4)
     assert whole.attrs["leave_one_out"] == pytest.approx(0.12513, abs=DIGITS)
     assert whole.attrs["training_error"] == pytest.approx(0.03333, abs=DIGITS)
     assert float(whole.error_632) == pytest.approx(0.368 * 0.03333 + 0.632 * float(whole.oob_error), abs=1e-5)
@@ -121,10 +128,8 @@ def test_check_values(boston_curves):
 
 def test_oversampling_is_no_new_information():
     # Erratum: eps falls towards 0 with repeats while the out-of-bag error rises.
-    law, rule = cases.boston()
-    curve = theory.curve(law, rule, examples=[1600, 4000])
-    assert float(curve.error[1]) == pytest.approx(0.0184, abs=DIGITS_4)
-    np.testing.assert_allclose(curve.oob_error, [0.1440, 0.1598], atol=DIGITS_4)
+    assert float(boston_state(4000).error) == pytest.approx(0.0184, abs=DIGITS_4)
+    np.testing.assert_allclose([boston_state(m).oob_error for m in (1600, 4000)], [0.1440, 0.1598], atol=DIGITS_4)
 
 
 def test_632_plus():
@@ -233,9 +238,14 @@ def test_state_asks_for_double_precision():
         theory.state(*cases.five(), 3.0)
 
 
-def test_state_is_the_curve(double):
+@pytest.mark.parametrize("closure", [Cavity(), Variational()])
+def test_state_is_the_curve_before_anything_is_added(double, monkeypatch, closure):
+    monkeypatch.setattr(crossing, "LARGEST", 0)
     law, rule = cases.five()
-    one, many = jax.jit(theory.state)(law, rule, 4.0), theory.curve(law, rule, examples=[2, 4])
+    one, many = (
+        jax.jit(theory.state)(law, rule, 4.0, closure),
+        theory.curve(law, rule, examples=[2, 4], closure=closure),
+    )
     for name, value in one._asdict().items():
         if name not in ("outcome", "residual"):
             np.testing.assert_allclose(many[name].sel(examples=4), value, rtol=1e-9, err_msg=name)

@@ -1,15 +1,18 @@
 """Rest states: check values, closed forms, and the flow itself."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from quenched import prototypes
 from quenched.core.types import InputError
-from quenched.prototypes import theory
+from quenched.prototypes import model, theory
+from quenched.prototypes.theory import asymptotics, rest_states
 from tests import tolerances
 from tests.prototypes.cases import BROKEN, A, B
-from tests.systems import vq
+from tests.systems import lvq21, vq
 
 
 def at_12(prior):
@@ -33,12 +36,141 @@ def test_all_rest_states_and_their_stability():
     assert (rates < 0).tolist() == [True, True, False]
     assert rates[2] == pytest.approx(1.2**2 * 0.7 * 0.3, abs=1e-9)  # lambda^2 p+ p- as eta -> 0
     lvq1 = prototypes.asymptote(at_12(0.7), prototypes.LVQ1(), small_rate=True)
-    assert (lvq1.growth.values < 0).tolist() == [True, False, False]
+    assert lvq1.state.values.tolist() == ["axis", "other", "unspecialised", "reversed", "reversed_2"]
+    assert (lvq1.growth.values < 0).tolist() == [True, False, False, False, False]
     assert float(lvq1.error.sel(state="other")) > 0.5
-    lvq_plus = prototypes.asymptote(at_12(0.7), prototypes.LVQPlus(), small_rate=True)
-    assert lvq_plus.outcome.values.tolist() == ["converged", "absent", "absent"]
-    even = prototypes.asymptote(at_12(0.5), prototypes.LVQ1(), small_rate=True)
-    assert even.outcome.values.tolist() == ["converged", "absent", "absent"]
+    for law, rule in ((at_12(0.7), prototypes.LVQPlus()), (at_12(0.5), prototypes.LVQ1())):
+        found = prototypes.asymptote(law, rule, small_rate=True)
+        assert found.outcome.values.tolist() == ["converged", "absent", "absent", "converged"]
+        assert found.state.values.tolist()[3] == "reversed"
+        assert float(found.growth.sel(state="reversed")) > 0
+
+
+def boundary(R):
+    """Where the boundary lies on the line through the centres, from their mid-point."""
+    return float(np.sum(R[:, 0] - R[:, 1])) / (2 * np.sqrt(2))
+
+
+def test_three_states_on_the_axis_with_unequal_variances():
+    found = prototypes.asymptote(B, prototypes.LVQ1(), small_rate=True)
+    thetas = {name: boundary(found.R.sel(state=name).values) for name in ("axis", "other", "other_2")}
+    assert thetas["axis"] == pytest.approx(0.07701, abs=tolerances.DIGITS)
+    assert sorted([thetas["other"], thetas["other_2"]]) == pytest.approx([-2.35388, 3.76658], abs=tolerances.DIGITS)
+    assert (found.growth.sel(state=["axis", "other", "other_2"]).values < 0).tolist() == [True, False, False]
+
+
+def test_listed_states_are_at_rest_and_grow_as_they_say(double):
+    drift = jax.jit(asymptotics._small_rate)
+
+    def flat(y, n):
+        return jnp.concatenate([x.ravel() for x in drift(0.0, (y[:4].reshape(2, 2), y[4:]), n)])
+
+    jacobian = jax.jit(jax.jacfwd(flat))
+    for law, rule in (
+        (B, prototypes.LVQ1()),
+        (B, prototypes.VQ()),
+        (B, prototypes.LVQPlus()),
+        (at_12(0.3), prototypes.LVQ1()),
+    ):
+        n = model.numbers(law, rule)
+        found = prototypes.asymptote(law, rule, small_rate=True)
+        for name in found.state.values[found.outcome.values == "converged"]:
+            R, Q = found.R.sel(state=name).values, found.Q.sel(state=name).values
+            y = np.concatenate([R.ravel(), Q[np.triu_indices(2)]])
+            for part in drift(0.0, (jnp.asarray(R), jnp.asarray(Q[np.triu_indices(2)])), n):
+                np.testing.assert_allclose(part, 0.0, atol=1e-9)
+            growth = np.linalg.eigvals(np.asarray(jacobian(jnp.asarray(y), n))).real.max()
+            assert float(found.growth.sel(state=name)) == pytest.approx(growth, abs=1e-6), (rule, name)
+
+
+def dense_search(p, g, m, v):
+    """Boundaries half-way between both prototypes, by a scan of the plain formula; not those in the far tails."""
+    sd, prior = np.sqrt(v), np.array([p, 1 - p])
+    reach = np.abs(m).max() + 12 * sd.max()
+    theta = np.concatenate(
+        [np.linspace(-reach, reach, 40_001), *(m[:, None] + sd[:, None] * np.linspace(-12, 12, 20_001))]
+    )
+    theta = np.unique(theta) + 1.2345e-9
+    x, bottom = [], []
+    for i, S in enumerate((1, -1)):
+        t = S * (m - theta[:, None]) / sd
+        bottom.append(np.sum(prior * g[i] * ndtr(t), axis=1))
+        top = np.sum(prior * g[i] * (m * ndtr(t) + S * sd * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)), axis=1)
+        with np.errstate(all="ignore"):
+            x.append(top / bottom[-1])
+    with np.errstate(all="ignore"):
+        f = theta - (x[0] + x[1]) / 2
+        crossed = (np.sign(f[1:]) * np.sign(f[:-1]) < 0) & (x[0][1:] > x[1][1:])
+        for b in bottom:
+            crossed &= (b[1:] * b[:-1] > 0) & (np.abs(b[1:]) > 1e-9)
+    return theta[:-1][crossed], np.diff(theta)[crossed]
+
+
+def test_no_state_on_the_axis_is_missed_whatever_the_parameters():
+    rng, count = np.random.default_rng(5), 0
+    tables = [np.array([[1.0, -1.0], [-1.0, 1.0]]), np.eye(2), np.ones((2, 2)), np.array([[1.0, -0.5], [-0.3, 0.7]])]
+    for i in range(32):
+        p, lam, v = rng.uniform(0.02, 0.98), 10 ** rng.uniform(-1.5, 1.2), 10 ** rng.uniform(-2, 2, 2)
+        v[1] = v[0] if i % 3 == 0 else v[1]
+        g, m = tables[i % 4], (-1) ** (i // 4) * np.array([1.0, -1.0]) * lam / np.sqrt(2)
+        ours = np.array([theta for theta, _ in rest_states.boundaries(np.array([p, 1 - p]), g, m, v)])
+        for theta, step in zip(*dense_search(p, g, m, v), strict=True):
+            count += 1
+            assert np.min(np.abs(ours - theta)) < 2 * step + 1e-9, (p, lam, v, g, m)
+    assert count > 40
+
+
+RUNAWAY = {
+    "a third class": (prototypes.Clusters([0.4, 0.35, 0.25], (1, 2, 3)), (1, 2), None, 0.6),
+    "equal classes of three clusters": (prototypes.Clusters([0.5, 0.45, 0.05], (1, -1, -1)), None, None, None),
+    "the same, more even": (prototypes.Clusters([0.5, 0.3, 0.2], (1, -1, -1)), None, None, None),
+    "unequal variances": (prototypes.TwoClusters(0.5, 1.0, (0.81, 0.25)), None, None, None),
+    "equal priors, another start": (prototypes.TwoClusters(0.5, 1.0, (0.5, 2.0)), None, BROKEN, None),
+    "both run away alike": (
+        prototypes.Clusters([0.4, 0.4, 0.2], (1, 2, 3), [1.0, 1.3, 2.0], [0.5, 1.0, 2.0]), (1, 2), None, None),
+    "no signal": (prototypes.TwoClusters(0.5, 0.0), None, None, 0.5),
+    "unequal priors": (A, None, None, 0.2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNAWAY)
+def test_lvq21_tends_to_what_its_own_curve_says(name):
+    law, labels, start, exact = RUNAWAY[name]
+    rule = prototypes.LVQ21(0.2, labels=labels)
+    end = prototypes.asymptote(law, rule, start=start)
+    curve = prototypes.curve(law, rule, alpha=np.geomspace(1, 1e6, 100), start=start)
+    last = curve.isel(alpha=np.flatnonzero(curve.outcome.values == "converged")[-1])
+    assert float(end.error) == pytest.approx(float(last.error), abs=1e-5)
+    assert exact is None or float(end.error) == pytest.approx(exact, abs=1e-12)
+    assert str(end.outcome.values) == "diverged"
+
+
+def test_the_prototype_that_does_not_run_away_comes_to_rest():
+    end = prototypes.asymptote(A, prototypes.LVQ21(0.2))
+    assert float(end.Q[0, 0]) == pytest.approx(lvq21.Q_plus_plus_limit(0.8, 1.0, 0.2, 1.0), rel=1e-9)
+    np.testing.assert_allclose(end.R[0], [0.8 / 0.6, -0.2 / 0.6], rtol=1e-9)
+    assert not np.any(np.isfinite(end.R[1]))
+    assert float(end.growth) == pytest.approx(0.2 * 0.6)
+
+
+@pytest.mark.parametrize(
+    ("law", "rate"),
+    [
+        (prototypes.TwoClusters(0.2, 1000.0, (0.3, 100.0)), 1.0),
+        (prototypes.TwoClusters(0.01, 1.0, (4.0, 1e6)), 1e-6),
+        (prototypes.TwoClusters(0.7, 1e-3, (1e-6, 1e-6)), 1e-6),
+    ],
+)
+def test_worlds_of_any_size_come_to_rest(law, rate):
+    start = prototypes.NearOrigin(1e-4 * max(law.variances))
+    found = prototypes.asymptote(law, prototypes.LVQPlus(rate), start=start)
+    assert str(found.outcome.values) == "converged"
+    small = prototypes.asymptote(law, prototypes.LVQPlus(), small_rate=True).sel(state="axis")
+    if rate < 1e-3:
+        assert float(found.error) == pytest.approx(float(small.error), abs=1e-4)
+    else:
+        last = prototypes.curve(law, prototypes.LVQPlus(rate), alpha=np.geomspace(1, 1e4, 100), start=start).error[-1]
+        assert float(found.error) == pytest.approx(float(last), abs=1e-6)
 
 
 def test_lvq_plus_is_closed():

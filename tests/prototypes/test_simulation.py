@@ -10,6 +10,7 @@ from quenched import prototypes
 from quenched.core.types import InputError
 from tests import tolerances
 from tests.prototypes.cases import ALPHA, BROKEN, CHAIN, SHORT_CHAIN, TIMES, A, B
+from tests.prototypes.test_theory import compiled
 
 KEY = jax.random.key(2006)
 
@@ -51,6 +52,36 @@ def test_theory_and_both_simulators_agree(name):
     assert proof.passed, str(proof)
     spread = [np.asarray(points.R_run.sel(alpha=times).std("run")) for points in (direct, chain)]
     np.testing.assert_allclose(spread[0], spread[1], rtol=0.5)  # 100 runs know each spread to 7%: 5 sigma of the ratio
+
+
+TOGETHER = {
+    "two at the origin": (prototypes.LVQ1(0.2), prototypes.Overlaps(np.zeros((2, 2)), np.zeros((2, 2)))),
+    "two of three": (
+        prototypes.LVQ1(0.2, labels=(1, -1, -1)),
+        prototypes.Overlaps([[0.3, 0.0], [0.1, 0.2], [0.1, 0.2]], [[0.2, 0.0, 0.0], [0.0, 0.1, 0.1], [0.0, 0.1, 0.1]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_prototypes_that_begin_at_one_place_share_what_they_win(name):
+    rule, start = TOGETHER[name]
+    curve = prototypes.curve(A, rule, alpha=ALPHA, start=start)
+    assert np.all(curve.outcome == "converged")
+    chain = prototypes.measure(A, rule, alpha=TIMES, size=1000, start=start, key=jax.random.key(9), **CHAIN)
+    proof = quenched.agreement(curve, chain, allowance=tolerances.FINITE_SIZE)
+    assert proof.passed, str(proof)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_many_sizes_and_numbers_of_times_share_a_few_programs():
+    def measurements():
+        for i in range(1, 14):
+            times = np.linspace(0, 0.5, i + 1)[1:]
+            found = prototypes.measure(A, prototypes.LVQ1(0.2), alpha=times, size=20 + 15 * i, runs=4, tests=3, key=KEY)
+            assert found.sizes["alpha"] == i
+
+    assert compiled("runs", measurements) <= 3
 
 
 @pytest.mark.parametrize("alpha", [0.5, 2.0])

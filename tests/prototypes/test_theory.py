@@ -1,5 +1,7 @@
 """Check values, identities, exact limits and gradients of the flow of the overlaps."""
 
+import logging
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,7 @@ from tests import tolerances
 from tests.prototypes.cases import ALPHA, BROKEN, THREE, A, B
 from tests.systems import lvq21
 
-averages, lines, orthants = jax.jit(winners.averages), jax.jit(winners.lines), jax.jit(winners.orthants)
+averages, sampled, orthants = jax.jit(winners.averages), jax.jit(winners.sampled), jax.jit(winners.orthants)
 field = jax.jit(theory.field)
 
 GRAM = [[1.0, 0.3, -0.2], [0.3, 1.0, 0.1], [-0.2, 0.1, 1.0]]
@@ -100,11 +102,92 @@ def test_averages_equal_brute_force(double, K):
             np.testing.assert_allclose(average.h[S, :, k], (x[:, 3:] * won[:, None]).mean(axis=0), atol=0.006)
 
 
+def close_pair(K, gap):
+    """Overlaps of prototypes of which the first two are `gap` apart."""
+    rng = np.random.default_rng(K)
+    w = 0.6 * rng.standard_normal((K, 8))
+    w[1] = w[0] + gap * 0.6 * rng.standard_normal(8)
+    return jnp.asarray(w[:, :3] @ np.linalg.cholesky(GRAM).T), jnp.asarray(w @ w.T)
+
+
+@pytest.mark.parametrize("K", [3, 4])
+@pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-9, 0.0])
+def test_prototypes_close_to_each_other_still_share_everything(double, K, gap):
+    mix, (R, Q) = GENERAL.mixture(), close_pair(K, gap)
+    average = averages(mix, R, Q)
+    mean_h, _ = winners.means(mix, R)
+    np.testing.assert_allclose(average.win.sum(axis=0), 1.0, atol=2e-9)
+    np.testing.assert_allclose(average.h.sum(axis=0), mean_h, atol=5e-9)
+    if gap == 0:  # at one place: half each
+        np.testing.assert_allclose(average.win[0], average.win[1], atol=1e-6)
+
+
+def test_three_prototypes_close_together_are_counted_right(double):
+    rng = np.random.default_rng(1)
+    w = 0.6 * rng.standard_normal((4, 6))
+    w[1:3] = w[0] + 1e-3 * rng.standard_normal((2, 6))
+    B = np.linalg.cholesky(GRAM)
+    R, Q = w[:, :3] @ B.T, w @ w.T
+    win = averages(GENERAL.mixture(), jnp.asarray(R), jnp.asarray(Q)).win[:, 0]
+    x = rng.standard_normal((400_000, 6)) + np.append(B[0], np.zeros(3))
+    winner = np.argmin(np.sum(w**2, axis=1) - 2 * x @ w.T, axis=1)
+    np.testing.assert_allclose(win, np.bincount(winner, minlength=4) / len(x), atol=0.004)
+    assert float(win.sum()) == pytest.approx(1.0, abs=5e-9)
+
+
+def test_the_result_says_how_accurate_its_averages_are(double):
+    two = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=ALPHA)
+    assert (two.averages, two.accuracy) == ("closed", winners.ACCURACY["closed"])
+    state = theory.State(jnp.zeros((6, 2)), jnp.eye(6), jnp.zeros(()), jnp.zeros(()))
+    assert state.accuracy == winners.ACCURACY["sampled"] > 1e-4
+
+
+def test_the_unit_of_length_does_not_matter():
+    small = prototypes.TwoClusters(0.8, 1e-3, (1e-6, 1e-6))
+    start = prototypes.NearOrigin(1e-10)
+    found = prototypes.curve(small, prototypes.LVQ1(0.2), alpha=ALPHA, start=start)
+    usual = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=ALPHA)
+    np.testing.assert_allclose(found.error, usual.error, atol=1e-12)
+
+
+def compiled(name, work):
+    """How many programs of a name are compiled by some work."""
+    seen = []
+    handler = logging.Handler()
+    handler.emit = lambda record: seen.append(record.getMessage().startswith(f"Compiling jit({name})"))
+    log = logging.getLogger("jax._src.interpreters.pxla")
+    log.addHandler(handler)
+    try:
+        with jax.log_compiles():
+            work()
+    finally:
+        log.removeHandler(handler)
+    return sum(seen)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_thirteen_lengths_cost_three_compilations():
+    def curves():
+        for count in (1, 2, 3, 5, 8, 13, 16, 17, 40, 100, 300, 501, 1000):
+            found = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=np.linspace(0, 5, count + 1)[1:])
+            assert found.sizes["alpha"] == count
+
+    assert compiled("_states", curves) <= 3
+
+
+def test_a_curve_that_does_not_fit_in_memory_is_refused_before_it_is_made():
+    many = np.broadcast_to(1.0, 10**10)  # no memory of its own
+    with pytest.raises(InputError, match="The learning curve must fit in memory"):
+        prototypes.curve(A, prototypes.LVQ1(0.2), alpha=many)
+
+
 @pytest.mark.parametrize("K", [3, 5])
-def test_lines_approach_the_orthants(double, K):
-    mix, (R, Q) = GENERAL.mixture(), overlaps(3, K, GRAM)
-    for one, two in zip(averages(mix, R, Q), lines(mix, R, Q), strict=True):
-        np.testing.assert_allclose(one, two, atol=0.005)
+def test_sampled_averages_are_as_accurate_as_they_say(double, K):
+    mix = GENERAL.mixture()
+    for seed in (3, 4, 5):
+        R, Q = overlaps(seed, K, GRAM)
+        for one, two in zip(averages(mix, R, Q), sampled(mix, R, Q), strict=True):
+            np.testing.assert_allclose(one, two, atol=winners.ACCURACY["sampled"] / 4)
 
 
 def test_identical_prototypes_of_a_class_reduce_to_one(double):
@@ -224,6 +307,7 @@ def test_many_prototypes():
     rule = prototypes.LVQ1(0.2, labels=(1, 1, 1, -1, -1, -1))
     found = prototypes.curve(B, rule, alpha=[1.0, 5.0], start=start)
     assert np.all(found.outcome == "converged")
+    assert (found.averages, found.accuracy) == ("sampled", winners.ACCURACY["sampled"])
     assert found.prototype_label.values.tolist() == [1, 1, 1, -1, -1, -1]
     assert float(found.error[1]) < float(found.error[0])
 

@@ -5,12 +5,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.metadata
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from quenched.cli.delivering import (
+    REFUSED,
+    Delivery,
+    JsonOption,
+    OutOption,
+    PlotOption,
+    QuietOption,
+    Stop,
+    console,
+)
+from quenched.cli.reading import ColumnsOption, DropCopiesOption, DropMissingOption, EncodingOption
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,7 +31,6 @@ app = typer.Typer(
     help="The statistical mechanics of learning: theory, simulation and learner from one declaration.",
 )  # fmt: skip
 
-PICTURES = (".png", ".pdf", ".svg")
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Commands that take controls: options they do not know belong to the science, whose help they print themselves."""
 
@@ -30,18 +40,8 @@ RuleOption = Annotated[str | None, typer.Option("--rule", help="The student, suc
 StartOption = Annotated[
     str | None, typer.Option("--start", help="Where it begins, such as near-origin, or R=..;Q=.. in numbers.")
 ]
-OutOption = Annotated[Path | None, typer.Option("--out", help="Save the result as netCDF, FILE.nc.")]
-PlotOption = Annotated[Path | None, typer.Option("--plot", help="Draw the result: FILE.png, .pdf or .svg.")]
 HelpOption = Annotated[bool, typer.Option("--help", help="Show this; with SCIENCE also its laws, rules and controls.")]
 FolderOption = Annotated[Path | None, typer.Option("--folder", help="Keep finished pieces here; a later call goes on.")]
-
-
-class Stop(Exception):
-    """The command ends here, with a line to say and an exit code."""
-
-    def __init__(self, line: str, code: int):
-        super().__init__(line)
-        self.code = code
 
 
 @app.callback(invoke_without_command=True)
@@ -65,6 +65,8 @@ def curve(
     start: StartOption = None,
     out: OutOption = None,
     plot: PlotOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
     help: HelpOption = False,
 ) -> None:
     """A learning curve in theory: no training, the limit of large systems.
@@ -82,10 +84,11 @@ def curve(
     extra = options.extra_options(context.args)
     one_law, one_rule, controls = options.declare(found, verb, law, rule, extra, _known(context))
     begin = options.start(found, start)
-    _check_outputs(out, plot)
-    with _interrupts(None), _status("theory"):
+    delivery = Delivery(out, plot, json, quiet)
+    delivery.check()
+    with delivery.working(""), _status("theory", shown=not quiet):
         result = verb(one_law, one_rule, **options.start_of(verb, begin), **controls)
-    return _deliver([result], result, out, plot)
+    return delivery.hand_over([result], result)
 
 
 @app.command(context_settings=FREE)
@@ -105,6 +108,8 @@ def simulate(
     folder: FolderOption = None,
     out: OutOption = None,
     plot: PlotOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
     help: HelpOption = False,
 ) -> None:
     """A learning curve as an experiment: many runs of the learner on random data, compared with the theory.
@@ -125,27 +130,33 @@ def simulate(
     if simulator is not None:
         settings["simulator"] = options.pick("--simulator", found.simulators, simulator)()
     settings |= {"executor": _executor(workers, scheduler), "folder": folder, "size": size, "runs": runs}
-    _check_outputs(out, plot)
-    with _interrupts(folder):
+    delivery = Delivery(out, plot, json, quiet)
+    delivery.check()
+    with delivery.working("", folder):
         points = verb(one_law, one_rule, key=jax.random.key(seed), **settings, **controls)
         asked = (found.package, one_law, one_rule, settings["start"], controls)
         theory, sentence = _compare(*asked, points, allowance, smooth=plot is not None)
-    return _deliver([*theory, points], points, out, plot, sentence)
+    return delivery.hand_over([*theory, points], points, sentence=sentence, agreement=sentence)
 
 
 @app.command()
 def forecast(
     data: Annotated[Path | None, typer.Argument(help="A CSV file; without it, scikit-learn's diabetes data.")] = None,
     target: Annotated[str | None, typer.Option(help="The column to be predicted.")] = None,
-    columns: Annotated[str | None, typer.Option(help="The columns that predict, such as a,b; or else all.")] = None,
+    columns: ColumnsOption = None,
     examples: Annotated[str | None, typer.Option(help="Sizes to forecast, such as 100,1000.")] = None,
     error: Annotated[list[str] | None, typer.Option(help="How many examples reach this error? Repeatable.")] = None,
     rmse: Annotated[list[str] | None, typer.Option(help="The same, in the target's own units.")] = None,
-    check: Annotated[int, typer.Option(help="Run a real bootstrap of so many draws beside it.")] = 0,
-    accuracy: Annotated[float, typer.Option(help="Relative standard error where draws are needed.")] = 0.03,
+    check: Annotated[int, typer.Option(help="Tune anew on so many random subsets of each size, as a check.")] = 0,
+    accuracy: Annotated[float, typer.Option(help="Relative standard error below the rows at hand.")] = 0.03,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
+    drop_missing: DropMissingOption = False,
+    drop_copies: DropCopiesOption = False,
+    encoding: EncodingOption = None,
     out: OutOption = None,
     plot: PlotOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """How good will a regression on this table be with n examples, how sure is that, and how many are needed?
 
@@ -155,25 +166,29 @@ def forecast(
     """
     from quenched.cli import forecasting
 
-    table, called = forecasting.read(data, target, columns)
+    how = {"drop_missing": drop_missing, "drop_copies": drop_copies, "encoding": encoding}
+    table, called = forecasting.read(data, target, columns, **how)
     shown, sizes = forecasting.sizes(examples, len(table.inputs))
     wanted, draws = forecasting.aims(error, rmse, table.targets), forecasting.draws(check)
-    _check_outputs(out, plot)
+    delivery = Delivery(out, plot, json, quiet)
+    delivery.check()
     import jax
 
     from quenched import processes
 
-    for note in table.notes:
-        typer.echo(f"warning: {note}", err=True)
-    _step(f"Learning from {called} ...")
-    with _interrupts(None):
+    delivery.notes(table.notes)
+    with delivery.working(f"Learning from {called} ..."):
         result = processes.forecast(
             table.inputs, table.targets, examples=sizes, check=draws, accuracy=accuracy, key=jax.random.key(seed),
             names=table.names,
         )  # fmt: skip
     result = result.assign_attrs(data=called, target=str(table.target))
     show = functools.partial(forecasting.show, table=table, shown=shown, wanted=wanted, answer=processes.examples_for)
-    return _deliver([result], result, out, plot, show=show)
+    answers = forecasting.needed(result, wanted, processes.examples_for)
+    delivery.hand_over([result], result, show=show, notes=table.notes, wanted=answers)
+    if refused := forecasting.refused(result, shown):
+        raise Stop(refused, REFUSED)
+    return
 
 
 def _help(context: typer.Context, science: str | None, verb: str) -> None:
@@ -190,7 +205,7 @@ def _help(context: typer.Context, science: str | None, verb: str) -> None:
     if science in options.TABLES:
         return typer.echo(f"The law of {science} is a table of data: use `{options.TABLES[science]}`.")
     found = options.science(science)
-    return screen.explain(found, getattr(found.package, verb), _console())
+    return screen.explain(found, getattr(found.package, verb), console())
 
 
 def _known(context: typer.Context) -> list[str]:
@@ -236,84 +251,11 @@ def _compare(
         return [], f"not compared with the theory: {error}"
 
 
-def _check_outputs(out: Path | None, plot: Path | None) -> None:
-    """Refuse what cannot be written before anything is computed."""
-    from quenched import io
-    from quenched.core.types import InputError
-
-    if out is not None and out.suffix != ".nc":
-        raise InputError(f"Option --out must name a file that ends in .nc, but {out} was given.")
-    if plot is not None and plot.suffix.lower() not in PICTURES:
-        raise InputError(f"Option --plot must name a file that ends in {', '.join(PICTURES)}, but {plot} was given.")
-    for path in (out, plot):
-        if path is not None:
-            if path.is_dir():
-                raise InputError(f"The file {path} must be writable, but it is a folder.")
-            io.writable_folder(path.parent)
-
-
-def _deliver(
-    drawn: list[Any],
-    result: xr.Dataset,
-    out: Path | None,
-    plot: Path | None,
-    sentence: str = "",
-    show: Callable[..., None] | None = None,
-) -> None:
-    """Save, print and draw; each is tried, whatever becomes of the others."""
-    import quenched
-    from quenched import io
-    from quenched.cli import screen
-    from quenched.core.results import OutputError
-
-    lost, saved = [], None
-    if out is not None:
-        try:
-            saved = quenched.save(result, out)
-        except OutputError as error:
-            lost.append(str(error))
-    (show or screen.show)(result, console=_console())
-    for line in filter(None, [sentence, saved and f"saved in {saved}"]):
-        typer.echo(line)
-    if plot is not None:
-        try:
-            picture = quenched.plot(*drawn)
-            io.write_into(plot.parent, lambda folder: picture.savefig(folder / plot.name))
-            typer.echo(f"drawn in {plot}")
-        except OutputError as error:
-            lost.append(str(error))
-    if lost:
-        raise OutputError(" ".join(lost))
-
-
-def _console() -> Any:
-    """Standard output, wide enough for a table when it is not a terminal."""
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else 100)
-
-
-def _step(words: str) -> None:
-    """Say what is being done, while somebody is watching; long ensembles show a bar of their own below."""
-    if sys.stderr.isatty():
-        print(words, file=sys.stderr, flush=True)
-
-
 @contextlib.contextmanager
-def _status(words: str) -> Iterator[None]:
+def _status(words: str, *, shown: bool) -> Iterator[None]:
     """A spinner on a terminal."""
     from rich.console import Console
 
-    console = Console(stderr=True)
-    with console.status(words) if console.is_terminal else contextlib.nullcontext():
+    there = Console(stderr=True)
+    with there.status(words) if shown and there.is_terminal else contextlib.nullcontext():
         yield
-
-
-@contextlib.contextmanager
-def _interrupts(folder: Path | None) -> Iterator[None]:
-    """Say on an interrupt what is kept."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        kept = f"finished pieces are kept in {folder}: the same command goes on there" if folder else "nothing was kept"
-        raise Stop(f"Interrupted; {kept}.", 130) from None

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from quenched.cli.app import OutOption, PlotOption, _check_outputs, _deliver, _interrupts, _step, app
+from quenched.cli.app import app
+from quenched.cli.delivering import Delivery, JsonOption, OutOption, PlotOption, QuietOption
+from quenched.cli.reading import DropCopiesOption, DropMissingOption, EncodingOption
 
 
 @app.command()
@@ -15,8 +17,17 @@ def density(
     data: Annotated[Path | None, typer.Argument(help="A CSV file; without it, petal lengths of irises.")] = None,
     column: Annotated[str | None, typer.Option(help="The column whose density is asked for.")] = None,
     given: Annotated[str | None, typer.Option(help="The column that the density shall hang on.")] = None,
+    bounds: Annotated[
+        str | None,
+        typer.Option(help="Where values end: LOW,HIGH; either may be left out."),
+    ] = None,
+    drop_missing: DropMissingOption = False,
+    drop_copies: DropCopiesOption = False,
+    encoding: EncodingOption = None,
     out: OutOption = None,
     plot: PlotOption = None,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """How is a column of a table distributed, how sure is that, and how does it hang on another column?
 
@@ -26,9 +37,12 @@ def density(
     """
     from quenched.cli import describing
 
-    table, called = describing.read(data, column, given)
-    _check_outputs(out, plot)
-    _step(f"Learning from {called} ...")
-    with _interrupts(None):
-        result = describing.describe(table).assign_attrs(data=called)
-    return _deliver([result], result, out, plot, show=describing.show)
+    how = {"drop_missing": drop_missing, "drop_copies": drop_copies, "encoding": encoding}
+    table, called = describing.read(data, column, given, **how)
+    ends = describing.ends(bounds, given)
+    delivery = Delivery(out, plot, json, quiet)
+    delivery.check()
+    delivery.notes(table.notes)
+    with delivery.working(f"Learning from {called} ..."):
+        result = describing.describe(table, ends).assign_attrs(data=called)
+    return delivery.hand_over([result], result, show=describing.show, notes=table.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
@@ -13,7 +14,11 @@ from pathlib import Path
 
 from quenched.cli import density as density  # commands, which register themselves
 from quenched.cli import reproducing as reproducing
-from quenched.cli.app import Stop, app
+from quenched.cli.app import app
+from quenched.cli.delivering import Stop
+
+MOST_COMPILED = 2**30
+"""Bytes of compiled programs that are kept between calls."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,30 +28,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after `quenched`; by default those of the process.
 
     Returns:
-        0, or 2 for bad input or a place that cannot be written, 130 for an interrupt, 1 for a fault of ours.
+        0, or 2 for bad input, a place that cannot be written or a cluster that is lost, 3 where an answer was refused,
+        130 for an interrupt, 1 for a fault of ours.
     """
     _cache_compilations()
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=sys.stderr)
+        warnings.showwarning = lambda message, *_: _say(f"warning: {message}")
         try:
             code = app(args=arguments, prog_name="quenched", standalone_mode=False)
         except Exception as error:
             line, code = _explain(error)
-            print("quenched: " + " ".join(line.split()), file=sys.stderr)
+            _say("quenched: " + " ".join(line.split()))
             return code
     if code == 130:  # an interrupt outside the work itself
-        print("quenched: Interrupted.", file=sys.stderr)
+        _say("quenched: Interrupted.")
     return code if isinstance(code, int) else 0
+
+
+def _say(line: str) -> None:
+    """Print a line on standard error; nothing that came from outside moves or colours the terminal."""
+    from quenched.core.types import printable
+
+    print(printable(line.replace("\n", " ")), file=sys.stderr)
 
 
 def _explain(error: Exception) -> tuple[str, int]:
     """The line and the exit code of an exception; what is our fault is raised again if a traceback is asked for."""
+    from quenched.core.ensemble import ClusterError
     from quenched.core.results import OutputError
     from quenched.core.types import InputError
 
     if isinstance(error, Stop):
         return str(error), error.code
-    if isinstance(error, (InputError, OutputError)):
+    if isinstance(error, (InputError, OutputError, ClusterError)):
         return str(error), 2
     if isinstance(words := getattr(error, "format_message", None), Callable):  # typer's own errors of usage
         return str(words()), 2
@@ -66,11 +80,28 @@ def _cache_compilations() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        _trim(folder.parent)
     except (OSError, RuntimeError):  # no home, or not ours: go without
         return
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+def _trim(folder: Path) -> None:
+    """Remove the compiled programs that were used longest ago, beyond `MOST_COMPILED` bytes of them."""
+    found = []
+    for path in folder.glob("jax-*/*"):
+        with contextlib.suppress(OSError):  # another command may have removed it
+            about = path.stat()
+            found.append((max(about.st_atime, about.st_mtime), about.st_size, path))
+    size = sum(one for _, one, _ in found)
+    for _, one, path in sorted(found):
+        if size <= MOST_COMPILED:
+            break
+        with contextlib.suppress(OSError):
+            path.unlink()
+        size -= one
 
 
 def _processor() -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quenched.cli.app import Stop, _console, _executor, _interrupts, app
+from quenched.cli.app import _executor, app
+from quenched.cli.delivering import Stop, console, interrupts
 
 if TYPE_CHECKING:
     from quenched.reproduction import Done, State, Step
@@ -73,14 +74,14 @@ def _reproduce(
     executor = _cluster(scheduler)
     io.writable_folder(out)
     count = workers or len(os.sched_getaffinity(0))
-    with _interrupts(out), estimated("reproducing") as tell:
+    with interrupts(out), estimated("reproducing") as tell:
         done = reproduction.run(
             steps, quick=quick, folder=out, workers=count, executor=executor, watch=_Watch(tell),
         )  # fmt: skip
     _refuse(done)
     sections = reproduction.sections(done, complete=complete)
     page = report.write(sections, out, title=title, quick=quick)
-    screen.agreement_table(sections, _console())
+    screen.agreement_table(sections, console())
     for step, one in done.items():
         if one.value is None:
             typer.echo(f"warning: {step} was not computed: {one.sentence}", err=True)

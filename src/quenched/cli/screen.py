@@ -13,7 +13,7 @@ import xarray as xr
 from rich.console import Console
 from rich.table import Table
 
-from quenched.cli import options
+from quenched.cli import digits, options
 from quenched.core.figures import Section
 from quenched.core.proof import Agreement
 
@@ -79,9 +79,8 @@ def _value(result: xr.Dataset, name: str, place: dict[str, int]) -> str:
     if np.isnan(value) and "outcome" in result:
         return str(result["outcome"].isel(place, missing_dims="ignore").values)
     if f"{name}_stderr" not in result:
-        return f"{value:.4f}"
-    error = float(result[f"{name}_stderr"].isel(place, missing_dims="ignore"))
-    return f"{value:.4f} ± {error:.4f}" if np.isfinite(error) else f"{value:.4f} ± ?"
+        return digits.number(value)
+    return digits.with_error(value, result[f"{name}_stderr"].isel(place, missing_dims="ignore"))
 
 
 def _number(value: Any) -> str:

@@ -22,6 +22,9 @@ MOST = 2**31 - 1
 LARGEST = 1e140
 """Size of numbers, those of a table too: the square of a distance, a million times as large, must still be one."""
 
+SMALLEST = 1e-150
+"""Size that the numbers of a table must reach, for their squares to be numbers, too."""
+
 
 def numbers(name: str, value: Any) -> np.ndarray:
     """Return `value` as real numbers in float64."""
@@ -185,6 +188,8 @@ def table(data: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
         raise InputError(f"Argument `data` must have rows and columns, but its shape is {X.shape}.")
     if not np.all(np.abs(X) < LARGEST):
         raise InputError(f"Argument `data` must be finite and below {LARGEST:g} in size, but it is not.")
+    if 0 < np.abs(X).max() < SMALLEST:
+        raise InputError(f"Argument `data` must reach {SMALLEST:g} in size, or squares vanish, but it does not.")
     omega = np.ones(len(X)) if weights is None else numbers("sample_weight", weights)
     if omega.shape != X.shape[:1]:
         raise InputError(f"Argument `sample_weight` must have one number for each of the {len(X)} rows, "

@@ -139,7 +139,8 @@ def implicit(function: Callable[[Array, Any], tuple[Array, Array]], found: tuple
     """A root of three equations and other values there, with their derivatives by the implicit-function theorem.
 
     $dx = -J^{-1} F_\\theta\\, d\\theta$ with both matrices by forward differentiation: the parameters are few, and
-    the same program serves forward and reverse derivatives.
+    the same program serves forward and reverse derivatives. The rule takes its unknowns from the root itself, so that
+    it can be differentiated again: second derivatives know that the root moves.
 
     Args:
         function: of the unknowns and `args`; gives the equations `[3]` and other values.
@@ -158,15 +159,16 @@ def implicit(function: Callable[[Array, Any], tuple[Array, Array]], found: tuple
 
     @root.defjvp
     def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
-        theta, x, values = primals
+        theta, _, _ = primals
+        here = root(*primals)
 
         def all_of(x: Array, theta: Array) -> Array:
             return jnp.concatenate(function(x, eqx.combine(restore(theta), fixed)))
 
-        J, F = jax.jacfwd(all_of, (0, 1))(x, theta)
+        J, F = jax.jacfwd(all_of, (0, 1))(here[:3], theta)
         right = F @ tangents[0]
         dx = -cramer(J[:3], right[:3])
-        return root(theta, x, values), jnp.concatenate([dx, right[3:] + J[3:] @ dx])
+        return here, jnp.concatenate([dx, right[3:] + J[3:] @ dx])
 
     return root(theta, *jax.lax.stop_gradient(found))
 

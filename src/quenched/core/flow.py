@@ -103,6 +103,8 @@ def settle(
 ) -> Rest:
     """Follow an autonomous flow for `horizon` (or until it hardly moves), then find the rest state beside the end.
 
+    Where Newton's method breaks down the end itself is returned, as `Outcome.stalled`.
+
     Args:
         field: $F(t, y, args)$, which must not depend on $t$. The state must have no redundant component.
         start: the state at time 0.
@@ -125,7 +127,14 @@ def settle(
         max_steps=16**4, throw=False,
     )  # fmt: skip
     last = jax.tree.map(lambda y: y[-1], run.ys)
-    return rest_near(field, last, args, tolerance=tolerance, gone=diverged(jnp.zeros(()), last, args))
+    gone = diverged(jnp.zeros(()), last, args)
+    found = rest_near(field, last, args, tolerance=tolerance, gone=gone)
+    lost = ~gone & (found.outcome == Outcome.failed)  # no rest state beside the end: the end itself, marked
+    state = jax.tree.map(lambda new, old: jnp.where(lost, old, new), found.state, last)
+    force = _flat(field, last)
+    jacobian = jnp.where(lost, jax.jacfwd(force)(ravel_pytree(last)[0], args), found.jacobian)
+    residual = jnp.where(lost, jnp.max(jnp.abs(force(ravel_pytree(last)[0], args))), found.residual)
+    return Rest(state, jnp.where(lost, Outcome.stalled, found.outcome), residual, jacobian)
 
 
 def rest_near(
@@ -133,11 +142,14 @@ def rest_near(
 ) -> Rest:
     """The rest state of an autonomous flow next to `guess`, with the Jacobian of the flow there."""
     flat, unflatten = ravel_pytree(guess)
-
-    def force(y: Array, args: Any) -> Array:
-        return ravel_pytree(field(jnp.zeros(()), unflatten(y), args))[0]
-
+    force = _flat(field, guess)
     found = fixed_point.root(force, jnp.where(gone, jnp.ones_like(flat), flat), args, tolerance=tolerance, newton=True)
     outcome = jnp.where(gone, Outcome.diverged, found.outcome)
     value = jnp.where(gone, jnp.nan, found.value)
     return Rest(unflatten(value), outcome, found.residual, jax.jacfwd(force)(value, args))
+
+
+def _flat(field: Field, like: Any) -> Callable[[Array, Any], Array]:
+    """The field of an autonomous flow as a function of a vector."""
+    unflatten = ravel_pytree(like)[1]
+    return lambda y, args: ravel_pytree(field(jnp.zeros(()), unflatten(y), args))[0]

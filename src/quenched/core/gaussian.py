@@ -3,7 +3,8 @@ r"""Gaussian averages: closed forms where they exist, quadrature where they do n
 * one variable: `average` (Gauss-Hermite, smooth functions), `average_split` (Gauss-Legendre pieces between kinks);
 * several correlated variables: `average_correlated` (Gauss-Hermite products through a square root);
 * probabilities: `bivariate_cdf` (Owen's T, with its exact derivatives) and `orthant`, $P(y > 0)$ for
-  $y \sim \mathcal N(m, C)$, by closed forms up to two dimensions and nested quadrature above.
+  $y \sim \mathcal N(m, C)$, by closed forms up to two dimensions and nested quadrature above; `orthant_sampled`, the
+  same in many dimensions over fixed points.
 
 Everything is pure JAX, differentiable, and meant for double precision.
 """
@@ -16,15 +17,31 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr
+from jax.scipy.special import ndtr, ndtri
+from scipy.stats import qmc
 
 from quenched.core.types import Array, Real
 
 TAIL = 9.0
 """Standard deviations after which a Gaussian is cut: the mass beyond is 2e-19."""
 
+DEPENDENT = 1e-15
+"""A variance that is smaller than this share of what it was, once another variable is given, is rounding."""
+
 NODES = 48
 """Gauss-Legendre nodes of one nested integral of `orthant`."""
+
+BREAKS = np.array([-TAIL, -4.0, -1.5, 1.5, 4.0, TAIL])
+"""Standard deviations at which the pieces of a careful nested integral of `orthant` meet in any case."""
+
+POINTS = 512
+"""Points of `orthant_sampled`."""
+
+ROUGH = 1e-10
+"""Share of their variances that is added to the variables of `orthant_sampled`, which may depend on each other."""
+
+STEPS = np.array([-8.0, -2.5, 0.0, 2.5, 8.0])
+"""The same around a place where another variable decides, in units of the width of that place."""
 
 
 def pdf(x: Real) -> Array:
@@ -145,24 +162,104 @@ def bivariate_cdf(h: Real, k: Real, rho: Real) -> Array:
     return _bivariate(h, k, jnp.clip(rho, -1 + 1e-15, 1 - 1e-15))
 
 
-def orthant(mean: Array, cov: Array) -> Array:
+def orthant(mean: Array, cov: Array, *, careful: bool = False) -> Array:
     r"""$P(y_1 > 0, \dots, y_d > 0)$ for $y \sim \mathcal N(\text{mean}, \text{cov})$.
 
-    $d = 1, 2$ are closed; above, one variable is integrated by `NODES` Gauss-Legendre nodes and the others are
-    conditioned on it, so the cost is `NODES` to the power $d - 2$. Meant for $d \le 4$.
+    $d = 1, 2$ are closed. Above, one variable is integrated by `NODES` Gauss-Legendre nodes and the others are
+    conditioned on it; the two most correlated ones are left for the closed form. The cost is `NODES` to the power
+    $d - 2$. Meant for $d \le 4$.
+
+    Args:
+        mean: of the variables.
+        cov: of the variables.
+        careful: for variables that nearly or wholly depend on each other. Where the others decide within a narrow
+            interval of the first, nodes are put there too: about four times the cost.
     """
     d = mean.shape[0]
     if d == 0:
         return jnp.ones(())
-    sd = jnp.sqrt(jnp.diagonal(cov))
+    sd = jnp.sqrt(jnp.maximum(jnp.diagonal(cov), 1e-300))
     if d == 1:
         return cdf(mean[0] / sd[0])
     if d == 2:
         return bivariate_cdf(mean[0] / sd[0], mean[1] / sd[1], cov[0, 1] / (sd[0] * sd[1]))
-    low = jnp.clip(-mean[0] / sd[0], -TAIL, TAIL)
-    x, w = legendre(NODES)
-    z = low + (TAIL - low) * x
+    order = _order(jax.lax.stop_gradient(cov / jnp.outer(sd, sd)))
+    mean, cov, sd = mean[order], cov[jnp.ix_(order, order)], sd[order]
     slope = cov[1:, 0] / sd[0]
-    rest = cov[1:, 1:] - jnp.outer(slope, slope)
-    inner = jax.vmap(lambda z: orthant(mean[1:] + slope * z, rest))(z)
-    return (TAIL - low) * jnp.sum(w * pdf(z) * inner)
+    rest = at_least(cov[1:, 1:] - jnp.outer(slope, slope), DEPENDENT * jnp.diagonal(cov)[1:])
+    low = jnp.clip(-mean[0] / sd[0], -TAIL, TAIL)
+    edges, nodes = jnp.stack([low, jnp.asarray(TAIL)]), NODES
+    if careful:
+        edges = jnp.sort(jnp.clip(jax.lax.stop_gradient(_edges(mean[1:], slope, rest)), low, TAIL))
+        edges = edges.at[0].set(low)  # the lower end moves with the parameters, the others are only a choice
+        nodes = 8 if d == 3 else 6
+    x, w = legendre(nodes)
+    z = (edges[:-1, None] + jnp.diff(edges)[:, None] * x).reshape(-1)
+    weights = (jnp.diff(edges)[:, None] * w).reshape(-1)
+    inner = jax.vmap(lambda z: orthant(mean[1:] + slope * z, rest, careful=careful))(z)
+    return jnp.sum(weights * pdf(z) * inner)
+
+
+@functools.lru_cache(maxsize=32)
+def _cube(dimension: int) -> np.ndarray:
+    """Evenly spread points of the unit cube, always the same."""
+    return qmc.Sobol(dimension, rng=1).random(POINTS)
+
+
+def orthant_sampled(mean: Array, cov: Array) -> Array:
+    r"""`orthant` in any dimension, to about 1e-4: an average over `POINTS` fixed points.
+
+    Variables are drawn one after the other, each given that it and those before it are positive; what is averaged is
+    the product of the probabilities of that [genz1992]. It is smooth, and the points do not change, so that the result
+    is a smooth function of the parameters.
+    """
+    d = mean.shape[0]
+    if d <= 2:
+        return orthant(mean, cov)
+    sd = jnp.sqrt(jnp.maximum(jnp.diagonal(cov), 1e-300))
+    m, L = mean / sd, jnp.linalg.cholesky(cov / jnp.outer(sd, sd) + ROUGH * jnp.eye(d))
+    u, x = jnp.asarray(_cube(d - 1)), jnp.zeros((POINTS, 0))
+    total = jnp.ones(POINTS)
+    for i in range(d):
+        chance = ndtr((m[i] + x @ L[i, :i]) / L[i, i])
+        total = total * chance
+        if i < d - 1:
+            x = jnp.column_stack([x, -ndtri(jnp.clip(u[:, i] * chance, 1e-300, 1 - 1e-16))])
+    return jnp.mean(total)
+
+
+def at_least(cov: Array, least: Array) -> Array:
+    """A covariance whose variances are no smaller than `least`, where rounding may have made them."""
+    index = np.arange(cov.shape[0])
+    return cov.at[index, index].set(jnp.maximum(jnp.diagonal(cov), least))
+
+
+def _order(correlation: Array) -> Array:
+    """Variables by how much they depend on another one: the two that do most, last."""
+    d = correlation.shape[0]
+    dependence = jnp.where(np.eye(d, dtype=bool), -1.0, jnp.abs(correlation))
+    pair = jnp.stack(jnp.divmod(jnp.argmax(dependence), d))
+    most = jnp.max(dependence, axis=1).at[pair].set(2.0)
+    return jnp.argsort(most)
+
+
+def _edges(mean: Array, slope: Array, rest: Array) -> Array:
+    """Where pieces of the first variable meet, so that the others' probability is smooth on each of them."""
+    sd = jnp.sqrt(jnp.diagonal(rest))
+    level, rise = mean / sd, slope / sd  # the others are positive with probability Phi(level + rise z)
+    if mean.shape[0] > 2:  # in four dimensions the one that changes most steeply; the others are met further inside
+        steepest = jnp.argmax(jnp.abs(rise))
+        crossing, width = _crossing(level[steepest], rise[steepest], 1.0)
+        return jnp.concatenate([BREAKS, crossing + width * STEPS])
+    single, width = _crossing(level[:, None], rise[:, None], 1.0)
+    rho = rest[0, 1] / (sd[0] * sd[1])
+    side = jnp.where(rho < 0, -1.0, 1.0)  # dependent ones trade places where both are equally likely
+    trade = (level[1] - side * level[0], rise[1] - side * rise[0], jnp.sqrt(jnp.maximum(1 - rho**2, 0.0)))
+    both, narrow = _crossing(*trade)
+    return jnp.concatenate([BREAKS, (single + width * STEPS).reshape(-1), both + narrow * STEPS])
+
+
+def _crossing(level: Array, rise: Array, width: Real) -> tuple[Array, Array]:
+    """Where a straight line meets zero, far away if nowhere, and over which interval it grows by `width`."""
+    steep = jnp.where(jnp.abs(rise) > 1e-6, rise, 1e-6)
+    return -level / steep, width / jnp.abs(steep)

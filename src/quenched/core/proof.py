@@ -12,7 +12,7 @@ other.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -41,9 +41,10 @@ class Agreement:
         where: the point at which it occurs, in words.
         points: how many points were compared.
         runs: how many runs.
-        allowance: what was granted for finite size, absolute.
+        allowance: what was granted for finite size, absolute; the largest, if it differs from variable to variable.
         relative_allowance: what was granted relative to the theory.
         z: dataset of deviations per point, in standard errors, without any allowance.
+        allowances: what was granted each variable, absolute.
     """
 
     p: float
@@ -54,6 +55,7 @@ class Agreement:
     allowance: float
     relative_allowance: float
     z: xr.Dataset
+    allowances: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -62,7 +64,9 @@ class Agreement:
 
     def __str__(self) -> str:
         verdict = "agree" if self.passed else "DISAGREE"
-        granted = f", allowance {self.allowance:g}" if self.allowance else ""
+        single = len(set(self.allowances.values())) < 2
+        each = f"{self.allowance:g}" if single else ", ".join(f"{v:g} in {n}" for n, v in self.allowances.items())
+        granted = f", allowance {each}" if self.allowance else ""
         granted += f", relative allowance {self.relative_allowance:g}" if self.relative_allowance else ""
         return (f"theory and simulation {verdict}: p = {self.p:.2g}; largest deviation {self.largest:.2f} standard "
                 f"errors at {self.where} ({self.points} points, {self.runs} runs{granted})")  # fmt: skip
@@ -73,7 +77,7 @@ def agreement(
     points: xr.Dataset,
     *,
     variables: Sequence[str] | str | None = None,
-    allowance: float = 0.0,
+    allowance: float | Mapping[str, float] = 0.0,
     relative_allowance: float = 0.0,
 ) -> Agreement:
     """Compare a theory with a simulation.
@@ -83,7 +87,8 @@ def agreement(
             then both have errors, and the test is for two samples.
         points: the simulation, with its runs.
         variables: which to compare; by default all that both have.
-        allowance: absolute deviation granted because the simulation is finite.
+        allowance: absolute deviation granted because the simulation is finite; one for all variables, or one for
+            each by its name. An angle that is small needs less than a length of order one.
         relative_allowance: the same, relative to the theory.
 
     Returns:
@@ -102,9 +107,9 @@ def agreement(
     """
     for name, value in (("curve", curve), ("points", points)):
         checks.kind(name, value, xr.Dataset, "a dataset")
-    for name, value in (("allowance", allowance), ("relative_allowance", relative_allowance)):
-        checks.not_negative(name, checks.number(name, value))
+    checks.not_negative("relative_allowance", checks.number("relative_allowance", relative_allowance))
     names = _common(curve, points, checks.names("variables", variables))
+    allowances = _allowances(allowance, names)
     theory = _align(curve, points)
     sides = [_stacked(points, names)]
     if all(f"{name}_run" in theory for name in names):
@@ -119,7 +124,8 @@ def agreement(
     stderr = np.sqrt(variance)
     moves = stderr > EXACT * np.maximum(1.0, np.abs(expected))
     gap = np.abs(mean - expected)
-    excess = np.maximum(0.0, gap - allowance - relative_allowance * np.abs(expected))
+    granted = np.concatenate([np.full(points[name].size, allowances[name]) for name in names])
+    excess = np.maximum(0.0, gap - granted - relative_allowance * np.abs(expected))
     runs = min(len(side) for side in sides)
     t = np.where(moves, excess / np.where(moves, stderr, 1.0), np.where(excess > EXACT, np.inf, 0.0))
     z = np.where(np.isinf(t), np.inf, -stats.norm.ppf(np.maximum(stats.t.sf(t, runs - 1), 1e-300)))
@@ -131,10 +137,25 @@ def agreement(
         where=_place(points, names, worst),
         points=z.size,
         runs=runs,
-        allowance=allowance,
+        allowance=max(allowances.values()),
         relative_allowance=relative_allowance,
         z=_unstack(plain, points, names),
+        allowances=allowances,
     )
+
+
+def _allowances(given: float | Mapping[str, float], names: list[str]) -> dict[str, float]:
+    """What is granted each variable."""
+    if not isinstance(given, Mapping):
+        given = dict.fromkeys(names, given)
+    if set(given) != set(names):
+        wanted, there = ", ".join(names), ", ".join(map(str, given))
+        raise InputError(
+            f"Argument `allowance` must be one number, or one for each of {wanted}, but it is for {there}."
+        )
+    for value in given.values():
+        checks.not_negative("allowance", checks.number("allowance", value))
+    return {name: float(given[name]) for name in names}
 
 
 def _joint_p(worst: float, sides: list[np.ndarray], stderr: np.ndarray, moves: np.ndarray) -> float:

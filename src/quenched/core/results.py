@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.metadata
+import io
 import json
 import os
 import tempfile
@@ -30,6 +31,10 @@ FORMAT = 1
 """Number of the file format."""
 SEAL = b"\nquenched: sha256 of all before this line: "
 """What stands before the checksum of a file."""
+SMALL = 2**26
+"""Bytes that the arrays of a file may take in any case, though it is smaller."""
+BARE = "b'This is a netCDF dimension but not a netCDF variable"
+"""The name of what stands for a dimension without values, which takes no room."""
 LONGEST = 1000
 """Numbers of an array that are spelled out in a description; a longer one is known by its shape and digest."""
 
@@ -150,6 +155,9 @@ def class_coords(dim: str, labels: Any) -> dict[str, Any]:
 def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
     """Save a result as netCDF; the file appears whole or not at all.
 
+    What `load` could not give back as it is now is refused before anything is written. A list of one number, as an
+    attribute, comes back as the number.
+
     Args:
         result: from `curve`, `measure` or any other verb.
         path: where. Missing folders are made.
@@ -158,30 +166,64 @@ def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
         The path.
 
     Raises:
+        InputError: if the result holds what a netCDF file cannot.
         OutputError: if that place cannot be written; the result then lies in a temporary folder the sentence names.
     """
     checks.kind("result", result, xr.Dataset, "a dataset")
     target = checks.path("path", path)
-    marked = result.assign_attrs(format=FORMAT)
-    marked = marked.assign_attrs(checksum=_checksum(marked))
+    content = _packed(result)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with files.whole(target) as part:
-            marked.to_netcdf(part, engine="h5netcdf")
-            _seal(part)
+        files.sweep(target.parent)
+        files.write(target, content)
     except OSError as error:
-        refuge = Path(tempfile.mkdtemp(prefix="quenched-")) / (target.name or "result.nc")
-        marked.to_netcdf(refuge, engine="h5netcdf")
-        _seal(refuge)
-        raise OutputError(f"{target} could not be written ({error.strerror or error}); "
-                          f"the result was put in {refuge}.") from None  # fmt: skip
-    except (TypeError, ValueError) as error:
-        raise InputError(f"Argument `result` must hold what netCDF can, numbers and text, but: {error}.") from None
+        raise OutputError(f"{target} could not be written ({error.strerror or error}); {_rescued(target, content)}"
+                          ) from None  # fmt: skip
     return target
+
+
+def _packed(result: xr.Dataset) -> bytes:
+    """A result as a file in memory, read back and found to be the same.
+
+    On disk a library that is out of room loses what it writes, and may end the process with it.
+
+    Raises:
+        InputError: if the result holds what a netCDF file cannot.
+    """
+    marked = result.drop_encoding().assign_attrs(format=FORMAT)
+    try:
+        marked = marked.assign_attrs(checksum=_checksum(marked))
+        body = bytes(marked.to_netcdf(engine="h5netcdf"))
+        back = _unpacked(body)
+    except Exception as error:  # whatever libraries raise for what they cannot write
+        raise InputError(f"Argument `result` must hold what netCDF can, numbers and text, but: "
+                         f"{str(error).rstrip('.')}.") from None  # fmt: skip
+    if back.attrs["checksum"] != _checksum(back):
+        changed = [f"variable `{name}`" for name in marked.variables if not _is_same(marked, back, str(name))]
+        raise InputError(f"Argument `result` must hold what a netCDF file gives back unchanged, but "
+                         f"{' and '.join(changed) or 'its attributes'} would not come back as saved: some names of "
+                         "attributes, such as `scale_factor` and `units`, have a meaning there.")  # fmt: skip
+    return body + SEAL + hashlib.sha256(body).hexdigest().encode()
+
+
+def _rescued(target: Path, content: bytes) -> str:
+    """Put a result in a temporary folder, or else into the present one; the end of a sentence that says where."""
+    tried = []
+    for folder in (tempfile.gettempdir(), Path.cwd()):
+        try:
+            refuge = Path(tempfile.mkdtemp(prefix="quenched-", dir=folder)) / f"{target.stem[:40] or 'result'}.nc"
+            files.write(refuge, content)
+            return f"the result was put in {refuge}."
+        except OSError as error:
+            tried.append(f"{folder} ({error.strerror or error})")
+    return f"nor could {' or '.join(tried)}: the result is in memory only."
 
 
 def load(path: str | os.PathLike[str]) -> xr.Dataset:
     """Load a result that `save` wrote, and check that it is whole.
+
+    The checksum at the end of the file is compared before anything in it is believed, and its arrays must not be
+    larger than the file: a damaged file can keep its reader for ever, and a small one can unpack to gigabytes.
 
     Raises:
         InputError: if there is no such file, it is damaged, or it is not a result of this package.
@@ -190,56 +232,104 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     if not os.path.isfile(source):
         raise InputError(f"Argument `path` must be a result file, but {source} is not there.")
     try:
-        if _is_broken(source):
-            raise OSError("another checksum of the whole file")
-        with h5py.File(source, "r"):  # h5netcdf leaves a file that it cannot open half made
-            pass
-        with xr.open_dataset(source, engine="h5netcdf") as stored:
-            result = stored.load()
-    except Exception as error:  # h5py and xarray raise many kinds for a file cut short
+        checks.memory(f"{source}", 3.0 * source.stat().st_size)
+        content = source.read_bytes()
+        body, seal, digest = content[: -64 - len(SEAL)], content[-64 - len(SEAL) : -64], content[-64:]
+        broken = seal == SEAL and hashlib.sha256(body).hexdigest().encode() != digest
+        result = _unpacked(body) if seal == SEAL and not broken else None
+    except InputError:
+        raise
+    except Exception as error:  # h5py and xarray raise many kinds for what is no netCDF
         raise InputError(f"{source} must be a whole netCDF file, but it cannot be read: it is damaged or of "
                          f"another kind ({type(error).__name__}).") from None  # fmt: skip
+    if result is None:
+        reason = "differs" if broken else "is missing"
+        raise InputError(f"{source} must be a result of quenched as `save` wrote it, but it is damaged or of another "
+                         f"kind: the checksum at its end {reason}.")  # fmt: skip
     number = result.attrs.get("format")
     if not isinstance(number, (int, np.integer)) or number < 1:
         raise InputError(f"{source} must be a result of quenched (format {FORMAT}), but it is not.")
     if number > FORMAT:
         raise InputError(f"{source} must be of format {FORMAT} or older, but it is of format {number}, which a newer "
                          "quenched wrote.")  # fmt: skip
-    for name, variable in result.variables.items():
-        if variable.dtype == object:  # text comes back as objects
-            result[name] = variable.astype(str)
     if result.attrs.pop("checksum", None) != _checksum(result):
         raise InputError(f"{source} must be unchanged since it was saved, but its checksum differs.")
     return result
 
 
-def _seal(path: Path) -> None:
-    """Write the checksum of the whole file at its end, which readers of netCDF do not look at."""
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    with path.open("ab") as file:
-        file.write(SEAL + digest.encode())
+def _unpacked(body: bytes) -> xr.Dataset:
+    """The dataset in the bytes of a netCDF file.
+
+    Raises:
+        ValueError: if its arrays are larger than the file.
+        Exception: whatever h5py and xarray raise for what is no netCDF.
+    """
+    with h5py.File(io.BytesIO(body), "r") as file:  # h5netcdf leaves a file that it cannot open half made
+        _check_sizes(file, body)
+    with xr.open_dataset(io.BytesIO(body), engine="h5netcdf") as stored:
+        result = stored.load()
+    for name, variable in result.variables.items():
+        if variable.dtype == object:  # text comes back as objects
+            result[name] = variable.astype(str)
+    return result
 
 
-def _is_broken(path: Path) -> bool:
-    """Whether a file is not as it was sealed, before anything in it is believed. One without a seal may be whole."""
-    content = path.read_bytes()
-    body, seal, digest = content[:-64], content[-64 - len(SEAL) : -64], content[-64:]
-    return seal == SEAL and hashlib.sha256(body.removesuffix(SEAL)).hexdigest().encode() != digest
+def _check_sizes(file: h5py.File, body: bytes) -> None:
+    """Refuse arrays that together are larger than the file: they are packed, or lie over each other.
+
+    Raises:
+        ValueError: if they are.
+    """
+    left = max(len(body), SMALL)
+
+    def look(_: str, item: Any) -> None:
+        nonlocal left
+        if not isinstance(item, h5py.Dataset) or str(item.attrs.get("NAME", "")).startswith(BARE):
+            return
+        size, kind = item.nbytes, item.dtype
+        if kind.kind == "O" and item.size:  # each element has the length of its text, and where that is
+            start = item.id.get_offset()
+            if start is None or h5py.check_string_dtype(kind) is None:
+                raise ValueError("its text is not as it was saved")
+            length = np.frombuffer(body, "<u4", 4 * item.size, start)[::4]
+            checks.memory("Text", 4.0 * item.size * int(length.max()))  # as NumPy holds it
+            size += int(length.sum(dtype=np.int64))
+        left -= size
+        if left < 0:
+            raise ValueError("its arrays are larger than the file")
+
+    file.visititems(look)
 
 
 def _checksum(result: xr.Dataset) -> str:
     """Digest of all variables, in order of their names, and of all that is said about them."""
     digest = hashlib.sha256(_facts(result.attrs).encode())
     for name in sorted(map(str, result.variables)):
-        values = np.ascontiguousarray(result[name].values)
-        text = values.dtype.kind in "UO"
-        kind = "text" if text else values.dtype.str
-        digest.update(f"{name} {kind} {result[name].dims} {values.shape} {_facts(result[name].attrs)}".encode())
-        digest.update("\n".join(values.ravel()).encode() if text else values.tobytes())
+        for part in _content(result, name):
+            digest.update(part)
     return digest.hexdigest()
+
+
+def _content(result: xr.Dataset, name: str) -> list[bytes]:
+    """A variable as bytes, and before it what is said about it."""
+    values = np.ascontiguousarray(result[name].values)
+    text = values.dtype.kind in "UO"
+    if text and not all(isinstance(word, str) for word in values.flat):
+        raise TypeError(f"variable `{name}` holds objects that are not text")
+    kind = "text" if text else values.dtype.str
+    said = f"{name} {kind} {result[name].dims} {values.shape} {_facts(result[name].attrs)}"
+    return [said.encode(), "\n".join(values.ravel()).encode() if text else values.tobytes()]
+
+
+def _is_same(one: xr.Dataset, other: xr.Dataset, name: str) -> bool:
+    """Whether a variable is the same in both."""
+    return name in other.variables and _content(one, name) == _content(other, name)
 
 
 def _facts(attrs: Mapping[Any, Any]) -> str:
     """Attributes as text that is the same before a file and after it."""
-    plain = {str(k): np.asarray(v).tolist() for k, v in attrs.items() if k != "checksum"}
+    plain = {str(k): np.asarray(v) for k, v in attrs.items() if k != "checksum"}
+    if truths := [k for k, v in plain.items() if v.dtype.kind == "b"]:
+        raise TypeError(f"attribute `{truths[0]}` is a truth value, for which there is 1 or 0")
+    plain = {k: v.item() if v.size == 1 else v.tolist() for k, v in plain.items()}  # netCDF knows no list of one
     return json.dumps(plain, sort_keys=True, default=str)

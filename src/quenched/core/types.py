@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import unicodedata
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -28,11 +29,25 @@ LONGEST = 400
 """Characters of a sentence; of a longer one, which repeats what was given, the middle is left out."""
 
 
+def printable(text: str) -> str:
+    """Text that came from outside, such as a column's name, as a terminal may show it: no character moves or colours.
+
+    Examples:
+        >>> from quenched.core.types import printable
+        >>> print(printable("a\x1b[31m b\n"))
+        a\\x1b[31m b\\n
+    """
+    if text.isprintable():
+        return text
+    plain = (c if c.isprintable() else " " if unicodedata.category(c) == "Zs" else ascii(c)[1:-1] for c in text)
+    return "".join(plain)
+
+
 class InputError(ValueError):
     """Bad input, said in one sentence and on one line: "Argument `x` must ..., but ..."."""
 
     def __init__(self, sentence: str):
-        line = " ".join(sentence.split())
+        line = printable(" ".join(sentence.split()))
         half = (LONGEST - 5) // 2
         super().__init__(line if len(line) <= LONGEST else f"{line[:half]} ... {line[-half:]}")
 
@@ -93,6 +108,8 @@ def as_numbers(value: Any) -> np.ndarray:
         ValueError: if its rows have different lengths.
         OverflowError: if a whole number is too large for a float.
     """
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise TypeError("masked values are none")
     array = np.asarray(value)
     if array.dtype.kind not in "biufO":  # complex numbers would lose a part, and text is none
         raise TypeError(f"not real numbers: {array.dtype}")

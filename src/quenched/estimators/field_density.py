@@ -10,12 +10,12 @@ import xarray as xr
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
-from quenched.estimators.reading import generator_of, weights_of
+from quenched.estimators.reading import generator_of, validated, weights_of
 from quenched.fields.practice import rounding
 from quenched.fields.practice.density import estimate
 from quenched.fields.practice.density_mesh import Bounds, mesh_for
@@ -217,9 +217,8 @@ class FieldDensity(DensityMixin, BaseEstimator):
     def _rows(self, X: Any, *, reset: bool) -> np.ndarray:
         """A table; a vector is one column."""
         vector = X.ndim == 1 if hasattr(X, "ndim") else isinstance(X, (list, tuple)) and np.ndim(X) == 1
-        table: Any = np.asarray(X).reshape(-1, 1) if vector else X
-        rows: Any = validate_data(self, table, dtype=np.float64, reset=reset)
-        return rows
+        table: Any = np.asanyarray(X).reshape(-1, 1) if vector else X
+        return validated(self, table, reset=reset)
 
     def _at(self, x: Any, log_values: np.ndarray) -> np.ndarray:
         """A function on the grid, given and returned as a logarithm, at places of any shape."""

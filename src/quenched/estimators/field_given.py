@@ -9,18 +9,20 @@ import numpy as np
 import xarray as xr
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
 from quenched.estimators.field_density import provenance
-from quenched.estimators.reading import rows_of, weights_of
+from quenched.estimators.reading import rows_of, validated, weights_of
 from quenched.fields.practice import conditional, regression
 
 MOST_ORDER = 6
 """Beyond it differences lose all digits."""
 FEWEST = 12
 """Points of an axis at least."""
+LEAST = 1e-150
+"""Size of the values whose squares are still numbers."""
 PLACES = 101
 """Values of the column at which a conditional density is described."""
 
@@ -31,10 +33,12 @@ class _Given(RegressorMixin, BaseEstimator):
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, values and weights, without rows of no weight."""
         rows: Any
-        rows, values = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        rows, values = validated(self, X, y, y_numeric=True)
         weights = weights_of(sample_weight, rows)
         values = checks.numbers("y", values)
         checks.inside("y", np.array([values.min(), values.max()]), -checks.LARGEST, checks.LARGEST)
+        if 0 < np.abs(values).max() < LEAST:
+            raise InputError(f"Argument `y` must reach {LEAST:g} in size, but it does not: its squares are no numbers.")
         there = weights > 0
         return rows[there], values[there], weights[there]
 

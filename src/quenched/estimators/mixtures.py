@@ -9,11 +9,11 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.base import BaseEstimator, ClusterMixin, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
-from quenched.estimators.reading import generator_of, key_of, rows_of, weights_of
+from quenched.estimators.reading import Units, bounded, generator_of, key_of, rows_of, validated, weights_of
 from quenched.mixtures import learner
 from quenched.mixtures.model import Diagonal, MaximumLikelihood, Spherical
 
@@ -94,18 +94,22 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         Returns:
             The estimator.
         """
-        rows: Any = validate_data(self, X, dtype=np.float64)
+        rows = validated(self, X)
         weights = weights_of(sample_weight, rows)
         count = checks.whole("n_components", self.n_components, least=1)
         if np.sum(weights > 0) < count:
             raise InputError(f"Argument `n_components` must not exceed the rows, but n_samples={np.sum(weights > 0)} "
                              f"and n_components={count}.")  # fmt: skip
+        last = getattr(self, "_fitted", None) if checks.flag("warm_start", self.warm_start) else None
+        if last is None:
+            self._units = Units.of(rows, weights, standardize=False)
+        Z = bounded(self._units.into(rows))
         fitted = learner.fit(
-            Spherical() if self.widths is None else self.widths,
-            rows,
+            self._rule(),
+            Z,
             components=count,
             key=key_of(self.random_state),
-            start=getattr(self, "_fitted", None) if checks.flag("warm_start", self.warm_start) else None,
+            start=last,
             sample_weight=weights,
             n_init=self.n_init,
             step=self.step,
@@ -119,27 +123,49 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        self._fitted, self.splits_ = fitted, fitted.splits
-        self.means_, self.covariances_, self.weights_ = fitted.centres, fitted.widths, fitted.weights
-        self.lower_bound_, self.outcome_, self.n_iter_ = fitted.log_likelihood, fitted.outcome, fitted.passes
-        self.converged_ = fitted.outcome == Outcome.converged
-        self.labels_ = fitted.log_densities(rows).argmax(axis=1)
+        self._keep(fitted)
+        self.labels_ = fitted.log_densities(Z).argmax(axis=1)
         return self
+
+    def _rule(self) -> Any:
+        """How widths are learned, in the units of training."""
+        if isinstance(self.widths, MaximumLikelihood):
+            return MaximumLikelihood(self._units.given("width", self.widths.width, 2))
+        return Spherical() if self.widths is None else self.widths
+
+    def _keep(self, fitted: learner.Fitted) -> None:
+        """What was found, in the units of the data."""
+        self._fitted, self.splits_, units = fitted, fitted.splits, self._units
+        if not fitted.splits.attrs.get("relative"):
+            width = fitted.splits["width"]
+            self.splits_ = fitted.splits.assign(width=width.copy(data=units.measure(width.values, 2)))
+        self.means_, self.covariances_ = units.back(fitted.centres), units.measure(fitted.widths, 2)
+        self.weights_, self.outcome_, self.n_iter_ = fitted.weights, fitted.outcome, fitted.passes
+        self.lower_bound_ = fitted.log_likelihood - self._log_volume()
+        self.converged_ = fitted.outcome == Outcome.converged
+
+    def _log_volume(self) -> float:
+        """The logarithm of the volume of a cube of unit length, in the units of the data."""
+        return self._fitted.centres.shape[1] * self._units.power * float(np.log(2))
+
+    def _rows(self, X: Any) -> np.ndarray:
+        """Rows it is asked about, in the units of training."""
+        return rows_of(self, X, getattr(self, "_units", None))
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable Gaussian of each row `[n]`."""
-        rows = rows_of(self, X)
+        rows = self._rows(X)
         return self._fitted.log_densities(rows).argmax(axis=1)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each Gaussian `[n, K]`."""
-        rows = rows_of(self, X)
+        rows = self._rows(X)
         return softmax(self._fitted.log_densities(rows), axis=1)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density at each row `[n]`."""
-        rows = rows_of(self, X)
-        return np.asarray(logsumexp(self._fitted.log_densities(rows), axis=1))
+        rows = self._rows(X)
+        return np.asarray(logsumexp(self._fitted.log_densities(rows), axis=1)) - self._log_volume()
 
     def score(self, X: Any, y: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The mean log-density of the rows."""
@@ -157,8 +183,9 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         check_is_fitted(self, "_fitted")
         draw = generator_of(self.random_state)
         k = draw.choice(len(self.weights_), checks.whole("n_samples", n_samples, least=1), p=self.weights_)
-        deviation = np.sqrt(self.covariances_ if self.covariances_.ndim == 2 else self.covariances_[:, None])
-        return self.means_[k] + deviation[k] * draw.standard_normal((len(k), self.means_.shape[1])), k
+        c, v = self._fitted.centres, self._fitted.widths
+        deviation = np.sqrt(v if v.ndim == 2 else v[:, None])
+        return self._units.back(c[k] + deviation[k] * draw.standard_normal((len(k), c.shape[1]))), k
 
     def bic(self, X: Any) -> float:
         """The Bayesian information criterion on these rows: the lower the better."""

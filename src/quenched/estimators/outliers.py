@@ -10,13 +10,11 @@ import numpy as np
 from scipy.special import logit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
-from quenched.estimators.reading import rows_of, weights_of
+from quenched.estimators.reading import Units, rows_of, validated, weights_of
 from quenched.outliers import learner
 from quenched.outliers.model import HardSelection, Rule, SoftSelection
 
@@ -44,8 +42,8 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
         self.max_iter = max_iter
 
     @abc.abstractmethod
-    def _rule(self) -> Rule:
-        """How rows are selected."""
+    def _rule(self, gamma: float | None) -> Rule:
+        """How rows are selected, with an inverse variance in the units of training."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to a table.
@@ -58,7 +56,7 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
         Returns:
             The estimator.
         """
-        rows, y = validate_data(self, X, y, dtype=np.float64)
+        rows, y = validated(self, X, y)
         check_classification_targets(y)
         weights = weights_of(sample_weight, rows)
         share, spread = self.outlier_fraction, self.outlier_spread
@@ -66,16 +64,14 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
             checks.inside("outlier_fraction", checks.number("outlier_fraction", share), 0, 1)
         if spread is not None and not checks.number("outlier_spread", spread) >= 1:
             raise InputError(f"Argument `outlier_spread` must be at least 1, but {spread} was given.")
-        self.scaler_ = (
-            StandardScaler().fit(rows, sample_weight=weights) if checks.flag("standardize", self.standardize) else None
-        )
-        Z = self._scaled(np.asarray(rows))
+        units = self._units = Units.of(rows, weights, standardize=checks.flag("standardize", self.standardize))
+        Z = units.into(rows)
         fitted = learner.fit_classes(
-            self._rule(),
+            self._rule(units.given("gamma", self.gamma, -2)),
             (Z, y),
             eta=None if share is None else float(logit(share)),
             spread=spread,
-            prior=self.prior,
+            prior=units.given("prior", self.prior, 1),
             sample_weight=weights,
             accuracy=self.accuracy,
             passes=checks.whole("max_iter", self.max_iter, least=1),
@@ -90,8 +86,8 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
     def _keep(self, fitted: learner.Fitted) -> None:
         """What was found, in the units of the data."""
         self._fitted, self.classes_, self.class_prior_ = fitted, fitted.classes, fitted.shares
-        self.centres_ = fitted.centres if self.scaler_ is None else self.scaler_.inverse_transform(fitted.centres)
-        self.gamma_, self.outlier_spread_ = fitted.gamma, fitted.spread
+        self.centres_ = self._units.back(fitted.centres)
+        self.gamma_, self.outlier_spread_ = float(self._units.measure(fitted.gamma, -2)), fitted.spread
         self.outlier_fraction_, self.selected_ = fitted.outlier_fraction, fitted.selected
         self.n_iter_, self.outcome_ = fitted.passes, fitted.outcome
         self.converged_ = fitted.outcome == Outcome.converged
@@ -112,15 +108,14 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
                 stacklevel=3,
             )
 
-    def _scaled(self, rows: np.ndarray) -> np.ndarray:
-        """Rows in the units of training."""
-        Z: Any = rows if self.scaler_ is None else self.scaler_.transform(rows)
-        return Z
+    def _rows(self, X: Any) -> np.ndarray:
+        """Rows it is asked about, in the units of training."""
+        return rows_of(self, X, getattr(self, "_units", None))
 
     def _joint(self, X: Any) -> np.ndarray:
         """The log-probability of each class and the row, were it informative, up to a constant of the row `[n, K]`."""
-        rows = rows_of(self, X)
-        return self._fitted.log_ratios(self._scaled(rows)) + np.log(self.class_prior_)
+        rows = self._rows(X)
+        return self._fitted.log_ratios(rows) + np.log(self.class_prior_)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row `[n]`."""
@@ -146,13 +141,13 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
         Returns:
             Probabilities `[n]`.
         """
-        rows = rows_of(self, X)
+        rows = self._rows(X)
         if y is not None:
             y = np.asarray(y)
             if y.shape != (len(rows),) or not np.all(np.isin(y, self.classes_)):
                 raise InputError(f"Argument `y` must give each of the {len(rows)} rows one of the classes "
                                  f"{self.classes_.tolist()}, but it does not.")  # fmt: skip
-        return self._fitted.informative(self._scaled(rows), y)
+        return self._fitted.informative(rows, y)
 
 
 class SoftSelectionClassifier(_SelectionClassifier):
@@ -200,8 +195,8 @@ class SoftSelectionClassifier(_SelectionClassifier):
         (True, True)
     """
 
-    def _rule(self) -> Rule:
-        return SoftSelection(self.gamma)
+    def _rule(self, gamma: float | None) -> Rule:
+        return SoftSelection(gamma)
 
 
 class HardSelectionClassifier(_SelectionClassifier):
@@ -251,5 +246,5 @@ class HardSelectionClassifier(_SelectionClassifier):
         (True, True)
     """
 
-    def _rule(self) -> Rule:
-        return HardSelection(self.gamma)
+    def _rule(self, gamma: float | None) -> Rule:
+        return HardSelection(gamma)

@@ -18,13 +18,11 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
-from quenched.estimators.reading import key_of, rows_of, weights_of
+from quenched.estimators.reading import Units, bounded, key_of, rows_of, validated, weights_of
 from quenched.prototypes import learner
 from quenched.prototypes.model import LVQ1, VQ, Interpolated, Rule
 
@@ -49,6 +47,11 @@ def _tell(fitted: learner.Fitted, rule: Rule) -> None:
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _trace(fitted: learner.Fitted, units: Units) -> learner.Trace:
+    """What happened in each pass, in the units of the data."""
+    return fitted.trace._replace(quantisation=units.measure(fitted.trace.quantisation, 2))
 
 
 def temperature(squared: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> float:
@@ -144,13 +147,11 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
         Returns:
             The estimator.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = validated(self, X, y)
         check_classification_targets(y)
         X, y, weights = _present(X, y, sample_weight)
         self.classes_ = np.unique(y)
-        self.scaler_ = (
-            StandardScaler().fit(X, sample_weight=weights) if checks.flag("standardize", self.standardize) else None
-        )
+        self._units = Units.of(X, weights, standardize=checks.flag("standardize", self.standardize))
         return self._train(X, y, weights, start=None, passes=self.passes, shuffle=self.shuffle)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> LVQClassifier:
@@ -172,12 +173,12 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
             raise InputError("Argument `standardize` must be False for `partial_fit`, but it is True: "
                              "the scale of rows to come is unknown.")  # fmt: skip
         first = not hasattr(self, "_fitted")
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
+        X, y = validated(self, X, y, reset=first)
         check_classification_targets(y)
         X, y, weights = _present(X, y, sample_weight)
         if first:
             self.classes_ = np.unique(y if classes is None else classes)
-            self.scaler_ = None
+            self._units = Units.of(X, weights, standardize=False)
         start = None if first else self._fitted
         return self._train(X, y, weights, start=start, passes=1, shuffle=False)
 
@@ -210,7 +211,8 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
         self._check_classes(y, all_needed=start is None)
         rule = LVQ1(_falling(0.1, self.passes)) if self.rule is None else self.rule
         codes, labels = np.searchsorted(self.classes_, y), self._labels()
-        Z = X if self.scaler_ is None else self.scaler_.transform(X)
+        units = self._units
+        Z = bounded(units.into(X))
         fitted = learner.fit(
             rule,
             (Z, labels[codes]),
@@ -223,33 +225,38 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
             window=self.window,
         )
         _tell(fitted, rule)
-        w = fitted.prototypes
-        self._fitted, self.trace_, self.outcome_, self.n_iter_ = fitted, fitted.trace, fitted.outcome, fitted.passes
-        self.prototypes_ = w if self.scaler_ is None else self.scaler_.inverse_transform(w)
+        self._fitted, self.trace_ = fitted, _trace(fitted, units)
+        self.outcome_, self.n_iter_ = fitted.outcome, fitted.passes
+        self.prototypes_ = units.back(fitted.prototypes)
         self.prototype_labels_ = self.classes_[np.searchsorted(labels, fitted.labels)]
-        self.temperature_ = temperature(self._squared(X), codes, weights)
+        self._temperature = temperature(self._squared(Z), codes, weights)
+        self.temperature_ = float(units.measure(self._temperature, 2))
         return self
 
-    def _squared(self, X: np.ndarray) -> np.ndarray:
-        """Squared distance from the nearest prototype of each class `[n, C]`, in the units of training."""
-        Z: Any = X if self.scaler_ is None else self.scaler_.transform(X)
+    def _squared(self, Z: np.ndarray) -> np.ndarray:
+        """Squared distance from the nearest prototype of each class `[n, C]`, all in the units of training."""
         w, labels = self._fitted.prototypes, self._fitted.labels
         return np.column_stack([learner.nearest(w[labels == c], Z)[1] for c in self._labels()])
 
+    def _rows(self, X: Any) -> np.ndarray:
+        """Rows it is asked about, in the units of training."""
+        return rows_of(self, X, getattr(self, "_units", None))
+
     def predict(self, X: Any) -> np.ndarray:
         """The class of the nearest prototype of each row."""
-        squared = self._squared(rows_of(self, X))
+        squared = self._squared(self._rows(X))
         return self.classes_[np.argmin(squared, axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class `[n, C]`, largest for the predicted one."""
-        squared = self._squared(rows_of(self, X))
-        return softmax(-squared / self.temperature_, axis=1)
+        squared = self._squared(self._rows(X))
+        return softmax(-squared / self._temperature, axis=1)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Minus the squared distance of each class `[n, C]`; for two classes the difference of the two `[n]`."""
-        squared = self._squared(rows_of(self, X))
-        return squared[:, 0] - squared[:, 1] if len(self.classes_) == 2 else -squared
+        squared = self._squared(self._rows(X))
+        values = squared[:, 0] - squared[:, 1] if len(self.classes_) == 2 else -squared
+        return self._units.measure(values, 2)
 
 
 class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -309,7 +316,7 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Returns:
             The estimator.
         """
-        X = validate_data(self, X, dtype=np.float64)
+        X = validated(self, X)
         return self._train(X, sample_weight, start=None, passes=self.passes, shuffle=self.shuffle)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> VQClusterer:
@@ -326,7 +333,7 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             The estimator.
         """
         first = not hasattr(self, "_fitted")
-        X = validate_data(self, X, dtype=np.float64, reset=first)
+        X = validated(self, X, reset=first)
         return self._train(X, sample_weight, start=None if first else self._fitted, passes=1, shuffle=False)
 
     def _train(self, X, sample_weight, *, start, passes, shuffle) -> VQClusterer:
@@ -337,9 +344,12 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         if start is None and rows < count:
             raise InputError(f"Argument `n_clusters` must not exceed the rows, but n_samples={rows} and "
                              f"n_clusters={count}.")  # fmt: skip
+        if start is None:
+            self._units = Units.of(X, weights, standardize=False)
+        Z = bounded(self._units.into(X))
         fitted = learner.fit(
             rule,
-            X,
+            Z,
             key=key_of(self.random_state),
             prototypes_per_class=count,
             passes=passes,
@@ -348,19 +358,24 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
             sample_weight=weights,
         )
         _tell(fitted, rule)
-        self._fitted, self.trace_, self.outcome_, self.n_iter_ = fitted, fitted.trace, fitted.outcome, fitted.passes
-        self.cluster_centers_ = fitted.prototypes
+        self._fitted, self.trace_ = fitted, _trace(fitted, self._units)
+        self.outcome_, self.n_iter_ = fitted.outcome, fitted.passes
+        self.cluster_centers_ = self._units.back(fitted.prototypes)
         self._n_features_out = len(self.cluster_centers_)
-        self.labels_, squared = learner.nearest(self.cluster_centers_, X)
-        self.inertia_ = float(weights @ squared)
+        self.labels_, squared = learner.nearest(fitted.prototypes, Z)
+        self.inertia_ = float(self._units.measure(weights @ squared, 2))
         return self
+
+    def _rows(self, X: Any) -> np.ndarray:
+        """Rows it is asked about, in the units of training."""
+        return rows_of(self, X, getattr(self, "_units", None))
 
     def predict(self, X: Any) -> np.ndarray:
         """The index of the nearest prototype of each row."""
-        rows = rows_of(self, X)
-        return learner.nearest(self.cluster_centers_, rows)[0]
+        rows = self._rows(X)
+        return learner.nearest(self._fitted.prototypes, rows)[0]
 
     def transform(self, X: Any) -> np.ndarray:
         """The distance of each row from each prototype `[n, K]`."""
-        rows = rows_of(self, X)
-        return cdist(rows, self.cluster_centers_)
+        rows = self._rows(X)
+        return self._units.measure(cdist(rows, self._fitted.prototypes), 1)

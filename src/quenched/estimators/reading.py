@@ -1,17 +1,22 @@
-"""What every estimator reads in the same way: seeds, and rows it is asked about."""
+"""What every estimator reads in the same way: tables and their units, seeds, and rows it is asked about."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from quenched.core import checks
 from quenched.core.types import InputError, Key
+
+LARGEST, SMALLEST = float(np.finfo(np.float64).max), float(np.finfo(np.float64).smallest_subnormal)
+"""The ends of what numbers can say."""
 
 
 def key_of(random_state: Any) -> Key:
@@ -28,11 +33,30 @@ def generator_of(random_state: Any) -> np.random.RandomState:
                          f"but {random_state!r} was given.") from None  # fmt: skip
 
 
-def rows_of(estimator: BaseEstimator, X: Any) -> np.ndarray:
-    """The rows of a table that a fitted estimator is asked about."""
+def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """A table of numbers as scikit-learn checks it, and the targets if they are given; masks are not overlooked.
+
+    Raises:
+        InputError: if some value is masked.
+        ValueError: for what scikit-learn refuses.
+    """
+    for name, value in (("X", X), ("y", y)):
+        if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+            raise InputError(
+                f"Argument `{name}` must have a value everywhere, but {int(np.sum(value.mask))} are masked."
+            )
+    return validate_data(estimator, X, y, dtype=np.float64, **options)
+
+
+def rows_of(estimator: BaseEstimator, X: Any, units: Units | None = None) -> np.ndarray:
+    """The rows of a table that a fitted estimator is asked about, in the units of its training where these are given.
+
+    Raises:
+        InputError: for rows so far out that their squares are no numbers.
+    """
     check_is_fitted(estimator, "_fitted")
-    rows: Any = validate_data(estimator, X, dtype=np.float64, reset=False)
-    return bounded(rows)
+    rows: Any = validated(estimator, X, reset=False)
+    return bounded(rows if units is None else units.into(rows))
 
 
 def bounded(rows: np.ndarray) -> np.ndarray:
@@ -44,6 +68,65 @@ def bounded(rows: np.ndarray) -> np.ndarray:
     if not np.all(np.abs(rows) < checks.LARGEST):
         raise InputError(f"Argument `X` must be below {checks.LARGEST:g} in size, but it is not.")
     return rows
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Units:
+    """Units in which rows are of size 1, so that their squares are numbers. All steps are powers of two, and exact.
+
+    Attributes:
+        exponent: of the power of two that is the unit of each column `[N]`, or of all.
+        scaler: what standardises columns after that; None for none.
+    """
+
+    exponent: Any
+    scaler: StandardScaler | None = None
+
+    @classmethod
+    def of(cls, rows: np.ndarray, weights: np.ndarray, *, standardize: bool) -> Units:
+        """The units of a table."""
+        exponent = np.frexp(np.max(np.abs(rows), axis=0 if standardize else None))[1]
+        if not standardize:
+            return cls(int(exponent))
+        return cls(exponent, StandardScaler().fit(np.ldexp(rows, -exponent), sample_weight=weights))
+
+    def into(self, rows: np.ndarray) -> np.ndarray:
+        """Rows in these units."""
+        with np.errstate(over="ignore"):
+            Z: Any = np.ldexp(rows, -self.exponent)
+        return Z if self.scaler is None or not np.all(np.isfinite(Z)) else self.scaler.transform(Z)  # pyright: ignore[reportReturnType]
+
+    def back(self, rows: np.ndarray) -> np.ndarray:
+        """Rows in the units of the data."""
+        Z: Any = rows if self.scaler is None else self.scaler.inverse_transform(rows)
+        return np.ldexp(Z, self.exponent)
+
+    @property
+    def power(self) -> int:
+        """The power of two by which a length is divided; none where columns are standardised."""
+        return 0 if self.scaler is not None else self.exponent
+
+    def measure(self, value: Any, dimension: int) -> Any:
+        """A length to some power, in the units of the data: as near to it as numbers go, and positive if it is."""
+        with np.errstate(over="ignore", under="ignore"):
+            there = np.clip(np.ldexp(value, dimension * self.power), -LARGEST, LARGEST)
+        return np.where((there == 0) & (np.asarray(value) > 0), SMALLEST, there)[()]
+
+    def given(self, name: str, value: Any, dimension: int) -> float | None:
+        """An argument that is a length to some power in the units of the data, in these units; None stays None.
+
+        Raises:
+            InputError: if it is not positive, or of another size than the data allow.
+        """
+        if value is None:
+            return None
+        checks.positive(name, checks.number(name, value))
+        with np.errstate(over="ignore", under="ignore"):
+            there = float(np.ldexp(float(value), -dimension * self.power))
+        if not 1 / checks.LARGEST <= there <= checks.LARGEST:
+            raise InputError(f"Argument `{name}` must be of a size that suits the data, but {value:g} does not: they "
+                             f"reach {np.ldexp(1.0, self.power):.2g}.")  # fmt: skip
+        return there
 
 
 def weights_of(sample_weight: Any, rows: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from quenched.core.figures import Kind, Panel, Series
-from quenched.core.types import InputError
+from quenched.core.types import InputError, printable
 
 CONTROLS = {
     "alpha": r"examples per dimension, $\alpha$",
@@ -62,6 +62,15 @@ BROKEN = "replica symmetry broken"
 LONGEST_FACT = 30
 """Letters of a field's value beyond which it is numbered rather than spelled."""
 ABSENT = "absent"
+LONGEST_NAME = 60
+"""Letters of a name from the data, such as a column's, that a label shows."""
+
+
+def plain(name: object, most: int = LONGEST_NAME) -> str:
+    """A name that came with the data as a label may show it: as it is, with no mathematics in it, and not endless."""
+    text = printable(str(name))
+    text = text if len(text) <= most else f"{text[: most - 3]}..."
+    return text.replace("$", r"\$")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,7 +263,7 @@ def _component(name: str, variable: xr.DataArray, place: dict[str, int]) -> str:
 def _short(variable: xr.DataArray, dim: str, index: int) -> str:
     """A coordinate as short text."""
     value = variable[dim].values[index] if dim in variable.coords else index
-    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else plain(value)
 
 
 def _words(data: xr.Dataset, name: str) -> str:

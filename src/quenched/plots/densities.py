@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from quenched.core.figures import Kind, Panel, Series
-from quenched.plots.choice import Item
+from quenched.plots.choice import Item, plain
 
 
 def is_one(data: xr.Dataset) -> bool:
@@ -18,9 +18,9 @@ def panel(data: xr.Dataset) -> tuple[Panel, list[Item]]:
     """The picture of a density."""
     series = _given(data) if "given" in data.attrs else _alone(data)
     items = [Item(one, one.label, np.full(np.shape(one.y), "")) for one in series]
-    column = str(data.attrs["column"])
+    column = plain(data.attrs["column"])
     if "given" in data.attrs:
-        return Panel(str(data.attrs["given"]), column, tuple(series), key=False), items
+        return Panel(plain(data.attrs["given"]), column, tuple(series), key=False), items
     note = "The band is drawn from the first row to the last."
     return Panel(column, "probability density", tuple(series), key=False, note=note), items
 

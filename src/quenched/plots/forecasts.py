@@ -1,4 +1,4 @@
-"""What to draw of a forecast: the learning curve within the data, and its continuation with an interval."""
+"""What to draw of a forecast: the learning curve with its interval, within the data and beyond."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import numpy as np
 import xarray as xr
 
 from quenched.core.figures import Kind, Panel, Scale, Series
-from quenched.plots.choice import EMPIRICAL, SHARE, Item, by_source
+from quenched.plots.choice import EMPIRICAL, SHARE, Item, plain
 
-WITHIN = "out-of-bag"
+WITHIN = "measured on subsets of the rows"
+CHECK = "check: subsets, tuned anew"
 AHEAD = "forecast (80% band)"
+LONGEST_REASON = 400
+"""Letters of a sentence in the note."""
 
 
 def is_one(data: xr.Dataset) -> bool:
@@ -20,8 +23,11 @@ def is_one(data: xr.Dataset) -> bool:
 
 
 def panel(data: xr.Dataset) -> tuple[Panel, list[Item]]:
-    """The picture of a forecast: both curves, the interval, the check if there is one, and where the data end."""
-    items = [*_within(data), *_ahead(data), *_check(data)]
+    """The picture of a forecast: the curve, its interval, the check if there is one, and where the data end.
+
+    Where there is no forecast it is what was measured.
+    """
+    items = [*(_ahead(data) if _spoken(data).any() else _within(data)), *_check(data)]
     heights = [np.ravel(edge) for i in items for edge in (i.series.y, i.series.low, i.series.high) if edge is not None]
     seen = np.concatenate([np.zeros(0), *heights])
     if np.isfinite(seen).any():
@@ -30,7 +36,7 @@ def panel(data: xr.Dataset) -> tuple[Panel, list[Item]]:
             f"all {rows:,} rows", Kind.reference, np.full(2, rows), np.array([np.nanmin(seen), np.nanmax(seen)])
         )
         items.append(_item(ends))
-    target = str(data.attrs.get("target", "")) or "the target"
+    target = plain(data.attrs.get("target", "")) or "the target"
     right = Scale(f"root mean squared error (units of {target})", float(data.attrs["target_scale"]), 0.5)
     log = "xy" if np.all(seen[np.isfinite(seen)] > 0) else "x"
     words = f"expected squared error ({SHARE})"
@@ -43,27 +49,24 @@ def _item(series: Series, group: str = "") -> Item:
 
 
 def _within(data: xr.Dataset) -> list[Item]:
-    """The out-of-bag error of samples of the data."""
-    sizes, bars = data["bootstrap"].values, data["oob_error_stderr"].values
-    whole = _item(Series(WITHIN, Kind.theory, sizes, data["oob_error"].values, bars))
-    names = {Kind.theory: f"{WITHIN}, theory", Kind.simulation: f"{WITHIN}, draws"}
-    split = by_source(whole, data["source"])
-    return [Item(dataclasses.replace(i.series, label=names[i.series.kind]), WITHIN, i.outcome) for i in split]
+    """What was measured on the rows at hand."""
+    cut = data.isel(examples=np.flatnonzero(np.isfinite(data["measured"].values)))
+    x, y, bars = (cut[name].values for name in ("examples", "measured", "measured_stderr"))
+    return [_item(Series(WITHIN, Kind.simulation, x, y, bars))] if len(x) else []
 
 
 def _check(data: xr.Dataset) -> list[Item]:
-    """The real bootstrap, if there is one."""
-    if "check_oob_error" not in data:
+    """Processes tuned anew, if there are any."""
+    if "check_error" not in data:
         return []
-    x, y, bars = (data[name].values for name in ("bootstrap", "check_oob_error", "check_oob_error_stderr"))
-    return [_item(Series("real bootstrap", Kind.simulation, x, y, bars), "check")]
+    cut = data.isel(examples=np.flatnonzero(np.isfinite(data["check_error"].values)))
+    x, y, bars = (cut[name].values for name in ("examples", "check_error", "check_error_stderr"))
+    return [_item(Series(CHECK, Kind.simulation, x, y, bars), "check")] if len(x) else []
 
 
 def _ahead(data: xr.Dataset) -> list[Item]:
     """The forecast and its interval, where it speaks."""
     spoken = data.sel(examples=_spoken(data))
-    if not spoken.sizes["examples"]:
-        return []
     x, y = spoken["examples"].values, spoken["error"].values
     extended = spoken["extended"].values.astype(bool)
     line = Series(AHEAD, Kind.theory, x, y, unstable=extended, dashes="extended: less sure")
@@ -78,15 +81,15 @@ def _ahead(data: xr.Dataset) -> list[Item]:
 
 def _note(data: xr.Dataset) -> str:
     """What bars are, the sizes that were refused, and why."""
-    bars = "check_oob_error" in data or np.any(data["source"].values.astype(str) == "draws")
     why: dict[str, list[str]] = {}
     for size, reason in zip(data["examples"].values, data["refused"].values.astype(str), strict=True):
         if reason:
-            why.setdefault(reason, []).append(f"{float(size):,.0f}")
-    said = ["Out-of-bag: samples that repeat rows, tuned on all; forecast: different rows, tuned anew."]
-    said += ["Bars are one standard error."] if bars else []
-    if not _spoken(data).any():
-        return " ".join([*said[1:], "No forecast:", *why])
+            why.setdefault(plain(reason, LONGEST_REASON), []).append(f"{float(size):,.0f}")
+    speaks = bool(_spoken(data).any())
+    bars = ["Bars are one standard error."] if "check_error" in data or not speaks else []
+    if not speaks:
+        return " ".join([*bars, "No forecast:", *why])
+    said = [f"Up to {int(data.attrs['rows']):,} examples measured on the rows at hand, beyond continued.", *bars]
     return " ".join(said + [f"Not forecast: {', '.join(sizes)} examples. {reason}" for reason, sizes in why.items()])
 
 

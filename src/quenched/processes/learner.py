@@ -20,11 +20,14 @@ import numpy as np
 
 from quenched.core import checks
 from quenched.core.linear import inverse_factor
-from quenched.core.types import Array, InputError, Key, double, require_double
+from quenched.core.types import Array, InputError, Key, double, is_traced, require_double
+from quenched.processes import squared_exponential
 from quenched.processes.model import Empirical, GaussianProcess, check_pair, declared, numbers
 
 LEAST_NOISE = 1e-6
 """Noise variance below which `descend` does not go: the kernel matrix alone need not be invertible."""
+STARTING_NOISES, MOST_STARTING = (0.01, 0.1, 0.5), 400
+"""Noise variances of which the most likely is a start of tuning, as so many rows at most see it."""
 WALL = 1e100
 """What `descend` takes an objective for that is not finite: no line search ends there."""
 BLOCK = 1024
@@ -88,13 +91,14 @@ def _floats(rule: GaussianProcess) -> tuple[list[Any], Any, list[int]]:
 
 def _scaled(rule: GaussianProcess, theta: Any) -> GaussianProcess:
     r"""The rule with its parameters multiplied by $e^\theta$, noise last."""
+    exp: Any = jnp.exp if is_traced(theta) else np.exp
     leaves, structure, places = _floats(rule)
     first = 0
     for i in places:
-        factor = jnp.exp(theta[first : first + np.size(leaves[i])])
+        factor = exp(theta[first : first + np.size(leaves[i])])
         first += len(factor)
         leaves[i] = leaves[i] * factor.reshape(np.shape(leaves[i]))
-    return GaussianProcess(structure.unflatten(leaves), rule.noise * jnp.exp(theta[first]))
+    return GaussianProcess(structure.unflatten(leaves), rule.noise * exp(theta[first]))
 
 
 def _free(rule: GaussianProcess) -> np.ndarray:
@@ -132,6 +136,7 @@ def descend(
     weights: Any = None,
     steps: int = 100,
     bound: float = 1e4,
+    tolerance: float = 2e-9,
 ) -> GaussianProcess:
     r"""Make an objective as small as descent from a given rule can.
 
@@ -146,6 +151,7 @@ def descend(
         weights: passed on to the objective.
         steps: the largest number of iterations.
         bound: each parameter stays within this factor of its start, and the noise at least $10^{-6}$.
+        tolerance: a step that makes the objective smaller by less than this share of it is the last.
 
     Returns:
         The best rule met; never worse than the start.
@@ -169,14 +175,14 @@ def descend(
     free = _free(rule)
     low, high = np.full(len(free), -np.log(bound)), np.full(len(free), np.log(bound))
     low[-1] = min(0.0, max(low[-1], np.log(LEAST_NOISE / float(rule.noise))))
-    given = _as_arrays((law, rule, weights))
+    slope_at = _slope_of(objective, law, rule, weights)
     best_value, best = np.inf, np.zeros(len(free))
 
     def value_and_slope(x: np.ndarray) -> tuple[float, np.ndarray]:
         nonlocal best_value, best
         theta = np.zeros(len(free))
         theta[free] = x
-        value, slope = (np.asarray(part) for part in _slope(theta, objective, *given))
+        value, slope = slope_at(theta)
         if not (np.isfinite(value) and np.all(np.isfinite(slope))):
             return WALL, np.zeros(len(x))
         if value < best_value:
@@ -185,15 +191,25 @@ def descend(
 
     minimize(
         value_and_slope, np.zeros(int(free.sum())), jac=True, method="L-BFGS-B",
-        bounds=list(zip(low[free], high[free], strict=True)), options={"maxiter": steps},
+        bounds=list(zip(low[free], high[free], strict=True)), options={"maxiter": steps, "ftol": tolerance},
     )  # fmt: skip
     found = _scaled(rule, best)
-    kernel = jax.tree.map(lambda leaf: np.asarray(leaf) if _is_float(leaf) else leaf, found.kernel)
-    return GaussianProcess(kernel, float(found.noise))
+    return GaussianProcess(found.kernel, float(found.noise))
+
+
+def _slope_of(objective: Objective, law: Empirical, rule: GaussianProcess, weights: Any) -> Callable[[np.ndarray], Any]:
+    """Value and slope of an objective as a function of the logs, without compilation for the default kernel."""
+    scales = squared_exponential.recognise(law, rule) if objective is _surprise else None
+    if scales is not None:
+        return squared_exponential.Surprise(law, scales, float(rule.noise), np.asarray(weights))
+    given = _as_arrays((law, rule, weights))
+    return lambda theta: tuple(np.asarray(part) for part in _slope(theta, objective, *given))
 
 
 @double
-def most_likely(law: Empirical, rule: GaussianProcess, *, weights: Any = None, steps: int = 100) -> GaussianProcess:
+def most_likely(
+    law: Empirical, rule: GaussianProcess, *, weights: Any = None, steps: int = 100, tolerance: float = 2e-9
+) -> GaussianProcess:
     """The rule of largest evidence that descent from a given one finds.
 
     Args:
@@ -201,26 +217,36 @@ def most_likely(law: Empirical, rule: GaussianProcess, *, weights: Any = None, s
         rule: where to start, see `default_rule`.
         weights: `[N]` of 1, or 0 for rows that are left out.
         steps: the largest number of iterations.
+        tolerance: of the evidence, see `descend`.
     """
     check_pair(law, rule)
     weights = np.ones(law.rows) if weights is None else checks.numbers("weights", weights)
     if weights.shape != (law.rows,) or not np.all((weights == 0) | (weights == 1)):
         raise InputError(f"Argument `weights` must be 0 or 1 for each of the {law.rows} rows, but it is not.")
-    return descend(_surprise, law, rule, weights=weights, steps=steps)
+    return descend(_surprise, law, rule, weights=weights, steps=steps, tolerance=tolerance)
 
 
 def default_rule(law: Empirical) -> GaussianProcess:
-    r"""A rule to start from: squared exponential with a length for each column, noise 0.1.
+    r"""A rule to start from: squared exponential with a length for each column.
 
     $$K(x, x') = a\, \exp\Big(-\sum_k \frac{(x_k - x'_k)^2}{2 \ell_k^2}\Big), \qquad \ell_k = \sqrt{d}\,
     \mathrm{std}(x_k),\; a = 1$$
+
+    The noise is the most likely of 0.01, 0.1 and 0.5. From a noise far below that of the data descent may run into
+    vanishing lengths, where the kernel is another noise and nothing is learned.
     """
     from tinygp import kernels, transforms
 
     X = np.asarray(law.inputs).reshape(law.rows, -1)
     spread = X.std(axis=0)
     lengths = np.sqrt(X.shape[1]) * np.where(spread > 0, spread, 1.0)
-    return GaussianProcess(1.0 * transforms.Linear(1 / lengths, kernels.ExpSquared(1.0)), noise=0.1)  # pyright: ignore[reportArgumentType]
+    scales, few = squared_exponential.Scales(1.0, 1 / lengths), np.zeros(law.rows)
+    few[np.linspace(0, law.rows - 1, min(law.rows, MOST_STARTING)).astype(int)] = 1
+    columns = Empirical(X, law.targets, *law.units())
+    nothing = np.zeros(X.shape[1] + 3)
+    surprise = [squared_exponential.Surprise(columns, scales, noise, few)(nothing)[0] for noise in STARTING_NOISES]
+    noise = STARTING_NOISES[int(np.argmin(surprise))]
+    return GaussianProcess(1.0 * transforms.Linear(1 / lengths, kernels.ExpSquared(1.0)), noise=noise)  # pyright: ignore[reportArgumentType]
 
 
 class Fitted(eqx.Module):
@@ -271,11 +297,18 @@ class Fitted(eqx.Module):
         mean, variance = np.empty(len(new)), np.empty(len(new))
         for first in range(0, len(new), BLOCK):
             rows = slice(first, first + BLOCK)
-            prior, cross = _kernels(_as_arrays(self.rule.kernel), new[rows], X)
-            W = solve_triangular(self._factor, np.asarray(cross).T, lower=True, check_finite=False)
-            mean[rows] = np.asarray(cross) @ self._alpha
-            variance[rows] = np.maximum(np.asarray(prior) - np.sum(W * W, axis=0), 0.0)
+            prior, cross = covariances(self.rule.kernel, new[rows], X)
+            W = solve_triangular(self._factor, cross.T, lower=True, check_finite=False)
+            mean[rows] = cross @ self._alpha
+            variance[rows] = np.maximum(prior - np.sum(W * W, axis=0), 0.0)
         return centre + scale * mean, scale**2 * variance
+
+
+@double
+def covariances(kernel: Any, new: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Prior variances `[n]` of new inputs, and their covariances `[n, N]` with the rows."""
+    prior, cross = _kernels(_as_arrays(kernel), new, X)
+    return np.asarray(prior), np.asarray(cross)
 
 
 @eqx.filter_jit

@@ -1,9 +1,9 @@
 r"""The question: how well does Gaussian-process regression on random samples of these data predict?
 
 Setting: a table of $N$ rows $(x_i, y_i)$ is the world. A data set is a sample of it with repeats; row $i$ comes
-$s_i$ times, Poisson with mean $\mu = m/N$ (or $m$ rows exactly). A Gaussian process with kernel $K$ and noise variance
-$\sigma^2$ learns from the sample and predicts every row: those that were in the sample and, *out of bag*, those that
-were not.
+$s_i$ times, Poisson with mean $\mu = m/N$ (`PoissonTotal`), or just $m$ rows are drawn (`FixedTotal`). A Gaussian
+process with kernel $K$ and noise variance $\sigma^2$ learns from the sample and predicts every row: those that were in
+the sample and, *out of bag*, those that were not.
 
 Units: targets are standardised, $(y - \bar y)/\mathrm{std}(y)$, so that errors are shares of the target's variance
 and kernel and noise are declared on that scale. Inputs are taken as they are.
@@ -28,6 +28,8 @@ FEWEST = 5
 """Rows below which no learning curve is worth the name."""
 LEAST_EXAMPLES, MOST_COPIES = 1e-9, 10_000
 """Mean number of rows in the smallest data set, and of copies of each row in the largest."""
+MATRICES = 6
+"""Matrices of all pairs of rows that are held at a time when a process is trained or its theory is solved."""
 LARGEST_JITTER = 1e-6
 """Jitter beyond this share of the mean prior variance means that the kernel is not positive definite."""
 
@@ -74,6 +76,8 @@ class Empirical(Law):
             if not is_traced(value) and not np.all(np.isfinite(value)):
                 bad = int(np.sum(~np.isfinite(value)))
                 raise InputError(f"Argument `{name}` must be finite, but {bad} of its values are not.")
+        if not is_traced(self.targets) and np.any(self.targets):
+            checks.positive("targets", np.abs(self.targets).max())  # their squares must be numbers
         if self.centre is not None:
             checks.finite("centre", self.centre)
         if self.scale is not None:
@@ -160,17 +164,39 @@ class GaussianProcess(Rule):
             raise InputError("Argument `kernel` must be symmetric, but its transpose differs.")
 
 
+class Total(eqx.Module):
+    """How many rows a data set of size $m$ has."""
+
+
+class PoissonTotal(Total):
+    r"""A Poisson number of rows of mean $m$: the counts of the rows are independent. This is what is usually meant."""
+
+
+class FixedTotal(Total):
+    r"""Exactly $m$ rows: the counts of the rows are multinomial, as in the bootstrap."""
+
+
+def total_of(total: Any) -> Total:
+    """The total that was asked for, by default `PoissonTotal()`."""
+    total = PoissonTotal() if total is None else total
+    checks.kind("total", total, (PoissonTotal, FixedTotal), "PoissonTotal() or FixedTotal()")
+    return total
+
+
 def check_pair(law: Any, rule: Any) -> None:
     """Refuse what is no table, or no Gaussian process on it."""
     checks.kind("law", law, Empirical, "an Empirical table")
     checks.kind("rule", rule, GaussianProcess, "a GaussianProcess")
 
 
-def sizes_of(examples: Any, rows: int) -> np.ndarray:
-    """Increasing positive sizes of data sets from a table of so many rows."""
+def sizes_of(examples: Any, rows: int, total: Total | None = None) -> np.ndarray:
+    """Increasing positive sizes of data sets from a table of so many rows; whole numbers where the total is fixed."""
     sizes = checks.increasing("examples", examples, most=MOST_COPIES * rows)
     if sizes[0] < LEAST_EXAMPLES:
         raise InputError(f"Argument `examples` must be positive, but it begins with {sizes[0]:g}.")
+    if isinstance(total, FixedTotal) and np.any(sizes != np.rint(sizes)):
+        raise InputError("Argument `examples` must be whole numbers when just as many rows are drawn, but "
+                         f"{sizes[sizes != np.rint(sizes)][0]:g} was given.")  # fmt: skip
     return sizes
 
 
@@ -205,12 +231,14 @@ def numbers(law: Law, rule: GaussianProcess, jitter: Real = 0.0) -> Numbers:
 
 
 @double
-def declared(law: Law, rule: GaussianProcess) -> tuple[Numbers, float]:
+def declared(law: Empirical, rule: GaussianProcess) -> tuple[Numbers, float]:
     """Law and rule as arrays that were looked at: finite and positive definite, with the jitter that took.
 
     Raises:
-        InputError: if the kernel matrix has values that are not finite or is not positive definite, even with jitter.
+        InputError: if the kernel matrix has values that are not finite or is not positive definite, even with jitter,
+            or if what is computed from it would not fit in memory.
     """
+    checks.memory(f"The kernel matrices of {law.rows} rows", MATRICES * 8.0 * law.rows**2)
     # numbers as arrays, so that a program is compiled for all their values and not for one
     arrays = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, float) else leaf, (law, rule))
     n: Numbers = eqx.filter_jit(numbers)(*arrays)

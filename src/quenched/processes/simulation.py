@@ -7,8 +7,9 @@ In the bag the residual is $\sigma^2 \alpha_i/s_i$, and $\alpha_i/d_i$ once all 
 counts being independent, what is then left is a sample like any that never had the row, so every row of every sample
 gives an *out-of-bag* residual, not only the few that happen to be missing.
 
-`LatinHypercube` spreads the counts of a block of samples evenly, `Plain` draws them independently; all sizes of a run
-use the same random numbers, so that curves are smooth. Shapes are fixed, as compiled programs want them: rows of the
+`LatinHypercube` spreads the random numbers of a block of samples evenly, `Plain` draws them independently; either way
+the total number of rows is Poisson or fixed, as asked. All sizes of a run use the same random numbers, so that curves
+are smooth. Shapes are fixed, as compiled programs want them: rows of the
 bag come first, and the matrix is padded to one of a few sizes, which all samples but one in $10^{12}$ fit.
 Not covered: samples without repeats, and rows in groups.
 """
@@ -29,18 +30,22 @@ import xarray as xr
 from quenched.core import checks, controls, results
 from quenched.core.ensemble import Ensemble, ensemble
 from quenched.core.linear import inverse_factor
-from quenched.core.types import Array, InputError, Key, double
+from quenched.core.types import Array, Key, double
 from quenched.processes.model import (
     LEVEL,
     MEASURES,
     MULTIPLICITIES,
     Empirical,
+    FixedTotal,
     GaussianProcess,
     Numbers,
+    PoissonTotal,
+    Total,
     check_pair,
     coordinates,
     declared,
     sizes_of,
+    total_of,
 )
 
 TINY = 128
@@ -78,12 +83,12 @@ class Simulator(eqx.Module):
     draws: eqx.AbstractVar[int]
 
     @abc.abstractmethod
-    def counts(self, key: Key, world: World, longest: int) -> Array:
-        """How often each row comes, `[sizes, draws, N]`. No size exceeds `longest`."""
+    def uniforms(self, key: Key, columns: int) -> Array:
+        """Uniform random numbers `[draws, columns]`, those of a data set independent of each other."""
 
 
 class LatinHypercube(Simulator):
-    """Blocks of Poisson samples in which the counts of each row are spread evenly.
+    """Blocks of samples in which the random numbers of each row are spread evenly.
 
     Every single sample has the right distribution, so means are unbiased, but the samples of a block differ more from
     each other than independent ones, and their mean fluctuates less. The block is the unit of the standard error.
@@ -97,34 +102,19 @@ class LatinHypercube(Simulator):
     def __check_init__(self):
         checks.whole("draws", self.draws, least=1)
 
-    def counts(self, key: Key, world: World, longest: int) -> Array:
-        """Poisson counts of stratified uniforms."""
-        return _poisson(stratified(key, self.draws, world.n.y.shape[0]), world.cdf)
+    def uniforms(self, key: Key, columns: int) -> Array:
+        """Stratified over the samples of the block, column by column."""
+        return stratified(key, self.draws, columns)
 
 
 class Plain(Simulator):
-    r"""Independent samples, one in a run.
+    """Independent samples, one in a run."""
 
-    Attributes:
-        fixed: draw exactly $m$ rows, instead of a Poisson number of mean $m$. Taking out the copies of a row then
-            leaves fewer than $m$ rows, so that `oob_error` is off by a share of order $1/N$; `oob_error_counted` is
-            not.
-    """
-
-    fixed: bool = eqx.field(default=False, static=True)
     draws: int = eqx.field(default=1, static=True, init=False)
 
-    def __check_init__(self):
-        checks.flag("fixed", self.fixed)
-
-    def counts(self, key: Key, world: World, longest: int) -> Array:
-        """Counts of rows drawn one by one, or Poisson counts."""
-        N = world.n.y.shape[0]
-        if not self.fixed:
-            return _poisson(jax.random.uniform(key, (1, N)), world.cdf)
-        row = jax.random.randint(key, (longest,), 0, N)
-        taken = jnp.arange(longest) < world.examples[:, None]  # a smaller sample is the beginning of a larger one
-        return jax.vmap(lambda taken: jnp.zeros(N, int).at[row].add(taken))(taken)[:, None]
+    def uniforms(self, key: Key, columns: int) -> Array:
+        """Independent of each other."""
+        return jax.random.uniform(key, (1, columns))
 
 
 def stratified(key: Key, draws: int, rows: int) -> Array:
@@ -134,9 +124,25 @@ def stratified(key: Key, draws: int, rows: int) -> Array:
     return (strata + jax.random.uniform(place, (draws, rows))) / draws
 
 
-def _poisson(u: Array, cdf: Array) -> Array:
-    """Poisson counts `[sizes, draws, N]` by the inverse distribution function."""
-    return jax.vmap(lambda table: jnp.searchsorted(table, u, side="right"))(cdf)
+def counts_of(key: Key, world: World, simulator: Simulator, total: Total, longest: int) -> Array:
+    """How often each row comes, `[sizes, draws, N]`.
+
+    Args:
+        key: a JAX key.
+        world: what is sampled.
+        simulator: gives the random numbers.
+        total: a Poisson total takes a random number for each row of the table, a fixed one for each row of the sample;
+            a smaller sample is then the beginning of a larger one.
+        longest: the largest size, where it is fixed.
+    """
+    N = world.n.y.shape[0]
+    if isinstance(total, PoissonTotal):
+        u = simulator.uniforms(key, N)
+        return jax.vmap(lambda table: jnp.searchsorted(table, u, side="right"))(world.cdf)
+    row = jnp.minimum((N * simulator.uniforms(key, longest)).astype(int), N - 1)
+    taken = jnp.arange(longest) < world.examples[:, None]
+    one = jax.vmap(lambda row, taken: jnp.zeros(N, int).at[row].add(taken), (0, None))
+    return jax.vmap(one, (None, 0))(row, taken)
 
 
 class Drawn(NamedTuple):
@@ -195,7 +201,7 @@ def _solve(K: Array, y: Array, r: Array, *, rung: Rung, variance: bool) -> Array
     return jnp.concatenate([jnp.pad(short, ((0, 0), (0, N - P))), jnp.pad(known, (least, 0))[None]])
 
 
-def ladder_of(examples: np.ndarray, rows: int, fixed: bool) -> tuple[Rung, ...]:
+def ladder_of(examples: np.ndarray, rows: int, total: Total) -> tuple[Rung, ...]:
     """The sizes of matrix for samples of these sizes.
 
     The number of distinct rows is binomial (for a fixed number of rows: narrower). Each size of sample would like a
@@ -205,7 +211,7 @@ def ladder_of(examples: np.ndarray, rows: int, fixed: bool) -> tuple[Rung, ...]:
 
     if rows <= TINY:
         return ((rows, 0),)
-    p = 1 - (1 - 1 / rows) ** examples if fixed else -np.expm1(-examples / rows)
+    p = 1 - (1 - 1 / rows) ** examples if isinstance(total, FixedTotal) else -np.expm1(-examples / rows)
     step = -(-rows // STEPS)
     least = int(np.min(stats.binom.ppf(OVERFLOW, rows, p))) // step * step
     wanted = np.concatenate([stats.binom.isf(tail, rows, p) for tail in (SELDOM, OVERFLOW)])
@@ -246,8 +252,9 @@ def _summary(n: Numbers, s: Array, drawn: Drawn) -> dict[str, Array]:
 
 
 def one_run(
-    key: Key, world: World, *, simulator: Simulator, longest: int, ladder: tuple[Rung, ...], variance: bool
-) -> dict[str, Array]:
+    key: Key, world: World, *, simulator: Simulator, total: Total, longest: int, ladder: tuple[Rung, ...],
+    variance: bool,
+) -> dict[str, Array]:  # fmt: skip
     """One block of data sets at every size of `world`; a pure function for `ensemble`."""
 
     # Side by side (vmap) every data set would go through every size of matrix: one after the other is cheaper.
@@ -257,7 +264,7 @@ def one_run(
             one = functools.partial(draw, world.n, ladder=ladder, variance=variance)
             return _summary(world.n, s, jax.lax.map(one, s))
 
-        return jax.lax.map(at_size, simulator.counts(key, world, longest))
+        return jax.lax.map(at_size, counts_of(key, world, simulator, total, longest))
 
     return run(key, world)
 
@@ -304,14 +311,6 @@ def finished(done: Ensemble, worlds: list[World], draws: int) -> Ensemble:
     return dataclasses.replace(done, values={name: values[name] for name in order})
 
 
-def _sizes(examples: Any, rows: int, fixed: bool) -> np.ndarray:
-    sizes = sizes_of(examples, rows)
-    if fixed and np.any(sizes != np.rint(sizes)):
-        raise InputError("Argument `examples` must be whole numbers when just as many rows are drawn, but "
-                         f"{sizes[sizes != np.rint(sizes)][0]:g} was given.")  # fmt: skip
-    return sizes
-
-
 def poisson_table(examples: np.ndarray, rows: int) -> np.ndarray:
     """Distribution functions of the counts `[sizes, k]`, up to where nothing is left."""
     from scipy import stats
@@ -329,6 +328,7 @@ def measure(
     examples: Any,
     runs: int,
     key: Key,
+    total: Total | None = None,
     simulator: Simulator | None = None,
     variance: bool = True,
     batch: int | None = None,
@@ -344,6 +344,9 @@ def measure(
         examples: increasing sizes $m$ of the data sets.
         runs: how many independent runs; a run is a block of data sets, or just one, as the simulator says.
         key: a JAX key; the same key gives the same numbers, whatever the executor.
+        total: `PoissonTotal()` (default), a Poisson number of rows of mean $m$, or `FixedTotal()`, just $m$ rows. Then
+            taking out the copies of a row leaves fewer than $m$ rows, so that `oob_error` is off by a share of order
+            $1/N$; `oob_error_counted` is not.
         simulator: `LatinHypercube()` (default) or `Plain()`.
         variance: whether to measure posterior variances and coverage, which about double the time.
         batch: runs in a piece of work; by default as many as take about a second.
@@ -375,22 +378,23 @@ def measure(
     check_pair(law, rule)
     simulator, runs = LatinHypercube() if simulator is None else simulator, checks.whole("runs", runs, least=1)
     checks.kind("simulator", simulator, Simulator, "LatinHypercube() or Plain()")
-    fixed, variance = isinstance(simulator, Plain) and simulator.fixed, checks.flag("variance", variance)
-    sizes, key = _sizes(examples, law.rows, fixed), checks.key(key)
+    total, variance, key = total_of(total), checks.flag("variance", variance), checks.key(key)
+    sizes = sizes_of(examples, law.rows, total)
     plan = controls.expand(law, rule, sweep)
     pairs = [declared(*pair) for pair in zip(plan.laws, plan.rules, strict=True)]
-    rows, longest = plan.laws[0].rows, int(sizes[-1]) if fixed else 0
+    rows, longest = plan.laws[0].rows, int(sizes[-1]) if isinstance(total, FixedTotal) else 0
     worlds = [World(jax.tree.map(np.asarray, n), poisson_table(sizes, rows), sizes) for n, _ in pairs]
-    ladder = ladder_of(sizes, rows, fixed)
+    ladder = ladder_of(sizes, rows, total)
     if batch is None:
         fitting = int(PIECE / (simulator.draws * len(sizes) * ladder[-1][0] ** 3))
         batch = min(runs, max(1, fitting)) if fitting < WIDEST else None
-    run = functools.partial(one_run, simulator=simulator, longest=longest, ladder=ladder, variance=variance)
+    how: dict[str, Any] = {"total": total, "longest": longest, "ladder": ladder, "variance": variance}
+    run = functools.partial(one_run, simulator=simulator, **how)
     done = ensemble(run, key, worlds, runs=runs, batch=batch, executor=executor, folder=folder, label="data sets")
     result = results.assemble_runs(
         finished(done, worlds, simulator.draws), plan, {"examples": sizes}, MEASURES | {"oob_error_counted": ()},
         coordinates(law), science="processes", source="simulation", simulator=type(simulator).__name__,
-        draws=simulator.draws, fixed=int(fixed), seed=results.seed(key), jitter=max(jitter for _, jitter in pairs),
+        draws=simulator.draws, total=type(total).__name__, seed=results.seed(key), jitter=max(j for _, j in pairs),
     )  # fmt: skip
     for name in ("multiplicity_error_stderr", "oob_error_counted_stderr", "spread_stderr"):
         result[name] = result[name].fillna(np.inf)

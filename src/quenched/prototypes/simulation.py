@@ -14,8 +14,9 @@ The error of a run is counted on fresh examples, not computed from a formula. No
 from __future__ import annotations
 
 import abc
+import dataclasses
 import functools
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,6 +26,7 @@ import xarray as xr
 
 from quenched.core import checks, controls, results
 from quenched.core.ensemble import ensemble
+from quenched.core.lengths import next_length, padded
 from quenched.core.types import Array, InputError, Key, double
 from quenched.prototypes.learner import update
 from quenched.prototypes.model import (
@@ -47,15 +49,28 @@ Record = dict[str, Array]
 """`R`, `Q` and `error` of one run, each with a leading axis of times."""
 
 
+class Steps(NamedTuple):
+    """Stretches of training, each from one number of examples to another; surplus ones, of no length, at the end."""
+
+    first: Array  # [times]
+    last: Array  # [times]
+    wanted: Array  # [times] whether its end is a time that was asked for
+
+
 class Simulator(eqx.Module):
     """A way of running one training sequence in finite dimension."""
 
     shaped: ClassVar[bool]
-    """Whether arrays have the size of the system, so that each size is a program of its own."""
+    """Whether arrays have room for the dimensions of the system, so that programs differ between sizes."""
 
     @abc.abstractmethod
-    def run(self, key: Key, n: Numbers, begin: Any, steps: Array, *, size: Any, tests: int, all_move: bool) -> Record:
-        """Train, and report `R`, `Q` and `error` after each number of examples in `steps`."""
+    def run(
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: int, all_move: bool
+    ) -> Record:
+        """Train, and report `R`, `Q` and `error` after each number of examples in `steps`.
+
+        Arrays may have `room` for more dimensions than the `size` of the system.
+        """
 
 
 class Direct(Simulator):
@@ -63,32 +78,39 @@ class Direct(Simulator):
 
     shaped: ClassVar[bool] = True
 
-    def run(self, key: Key, n: Numbers, begin: Any, steps: Array, *, size: Any, tests: int, all_move: bool) -> Record:
+    def run(
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: int, all_move: bool
+    ) -> Record:
         """Train on drawn vectors."""
         K, M = n.g.shape
         basis = frame(n.gram)  # B_m in the first M axes
-        centres = jnp.zeros((M, size)).at[:, :M].set(n.lam[:, None] * basis)
+        centres = jnp.zeros((M, room)).at[:, :M].set(n.lam[:, None] * basis)
+        inside = jnp.arange(room) < size  # the first numbers drawn are the same, however many there are
         training, testing = jax.random.split(key)
 
+        def example(key: Key) -> tuple[Array, Array]:
+            xi, k = draw(key, n, centres)
+            return jnp.where(inside, xi, 0.0), k
+
         def learn(mu: Array, w: Array) -> Array:
-            xi, k = draw(jax.random.fold_in(training, mu), n, centres)
+            xi, k = example(jax.random.fold_in(training, mu))
             return update(w, xi, rate_at(n.rate, mu / size) / size * n.g[:, k], all_move=all_move)
 
         def is_wrong(t: Array, wrong: Array, w: Array, key: Key) -> Array:
-            xi, k = draw(jax.random.fold_in(key, t), n, centres)
+            xi, k = example(jax.random.fold_in(key, t))
             winner = jnp.argmin(jnp.sum(jnp.square(xi - w), axis=1))
             return wrong + n.wrong[winner, k]
 
-        def segment(w: Array, bounds: tuple[Array, Array]) -> tuple[Array, dict[str, Array]]:
-            w = jax.lax.fori_loop(*bounds, learn, w)
-            fresh = jax.random.fold_in(testing, bounds[1])
-            wrong = jax.lax.fori_loop(0, tests, lambda t, wrong: is_wrong(t, wrong, w, fresh), 0.0)
+        def segment(w: Array, bounds: Steps) -> tuple[Array, dict[str, Array]]:
+            w = jax.lax.fori_loop(bounds.first, bounds.last, learn, w)
+            fresh = jax.random.fold_in(testing, bounds.last)
+            count = jnp.where(bounds.wanted, tests, 0)
+            wrong = jax.lax.fori_loop(0, count, lambda t, wrong: is_wrong(t, wrong, w, fresh), 0.0)
             return w, {"R": w[:, :M] @ basis.T, "Q": w @ w.T, "error": wrong / tests}
 
         r, rest = _split(begin, n.gram)
-        w = jnp.zeros((K, size)).at[:, :M].set(r).at[:, M : M + K].set(rest)
-        before = jnp.concatenate([jnp.zeros(1, steps.dtype), steps[:-1]])
-        return jax.lax.scan(segment, w, (before, steps))[1]
+        w = jnp.zeros((K, room)).at[:, :M].set(r).at[:, M : M + K].set(rest)
+        return jax.lax.scan(segment, w, steps)[1]
 
 
 class Chain(Simulator):
@@ -96,7 +118,9 @@ class Chain(Simulator):
 
     shaped: ClassVar[bool] = False
 
-    def run(self, key: Key, n: Numbers, begin: Any, steps: Array, *, size: Any, tests: int, all_move: bool) -> Record:
+    def run(
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: int, all_move: bool
+    ) -> Record:
         """Train by drawing projections."""
         K, M = n.g.shape
         basis = frame(n.gram)
@@ -126,15 +150,17 @@ class Chain(Simulator):
             k, _, _, h = projections(key, r, Q)
             return n.wrong[jnp.argmax(2 * h - jnp.diagonal(Q)), k]
 
-        def segment(state: Any, bounds: tuple[Array, Array]) -> tuple[Any, dict[str, Array]]:
-            r, Q = jax.lax.fori_loop(*bounds, learn, state)
-            fresh = jax.random.split(jax.random.fold_in(testing, bounds[1]), tests)
-            wrong = jax.vmap(lambda key: is_wrong(key, r, Q))(fresh)
-            return (r, Q), {"R": r @ basis.T, "Q": Q, "error": jnp.mean(wrong)}
+        def count_errors(r: Array, Q: Array, key: Key) -> Array:
+            return jnp.mean(jax.vmap(lambda key: is_wrong(key, r, Q))(jax.random.split(key, tests)))
+
+        def segment(state: Any, bounds: Steps) -> tuple[Any, dict[str, Array]]:
+            r, Q = jax.lax.fori_loop(bounds.first, bounds.last, learn, state)
+            fresh = jax.random.fold_in(testing, bounds.last)
+            error = jax.lax.cond(bounds.wanted, lambda: count_errors(r, Q, fresh), lambda: jnp.zeros(()))
+            return (r, Q), {"R": r @ basis.T, "Q": Q, "error": error}
 
         r, rest = _split(begin, n.gram)
-        before = jnp.concatenate([jnp.zeros(1, steps.dtype), steps[:-1]])
-        return jax.lax.scan(segment, (r, r @ r.T + rest @ rest.T), (before, steps))[1]
+        return jax.lax.scan(segment, (r, r @ r.T + rest @ rest.T), steps)[1]
 
 
 def _split(begin: tuple[Array, Array], gram: Array) -> tuple[Array, Array]:
@@ -157,11 +183,14 @@ def _cholesky(A: Array) -> Array:
 
 
 def _one_run(
-    key: Key, declared: tuple[Numbers, Any, Array, Array], *, simulator: Simulator, tests: int, all_move: bool,
-    size: int | None,
+    key: Key, declared: tuple[Numbers, Any, Array, Array, Array], *, simulator: Simulator, tests: int, all_move: bool,
+    room: int,
 ) -> Record:  # fmt: skip
-    n, begin, steps, dimension = declared
-    return simulator.run(key, n, begin, steps.astype(int), size=size or dimension, tests=tests, all_move=all_move)
+    n, begin, last, count, dimension = declared
+    last, size = last.astype(int), dimension.astype(int)
+    first = jnp.concatenate([jnp.zeros(1, last.dtype), last[:-1]])
+    steps = Steps(first, last, jnp.arange(last.shape[0]) < count)
+    return simulator.run(key, n, begin, steps, size=size, room=room, tests=tests, all_move=all_move)
 
 
 @double
@@ -222,13 +251,16 @@ def measure(
     begin = start.overlaps(K, M)
     many = jax.tree.map(np.asarray, numbers_of(plan))
     points = [jax.tree.map(lambda leaf, i=i: leaf[i], many) for i in range(len(plan.laws))]
-    declared = [(point, begin, steps, float(size)) for point in points]
-    static = {"simulator": simulator, "tests": tests, "all_move": rule.all_move}
-    run = functools.partial(_one_run, **static, size=size if simulator.shaped else None)
+    steps = padded(steps, next_length(len(times)))
+    declared = [(point, begin, steps, float(len(times)), float(size)) for point in points]
+    room = next_length(size, ratio=4, most=256) if simulator.shaped else 0
+    static = {"simulator": simulator, "tests": tests, "all_move": rule.all_move, "room": room}
+    run = functools.partial(_one_run, **static)
     done = ensemble(
         run, key, jax.tree.map(np.asarray, declared),
         runs=runs, batch=batch, executor=executor, folder=folder, label="training",
     )  # fmt: skip
+    done = dataclasses.replace(done, values={name: value[:, :, : len(times)] for name, value in done.values.items()})
     result = results.assemble_runs(
         done, plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
         science="prototypes", source="simulation", simulator=type(simulator).__name__, size=size, tests=tests,

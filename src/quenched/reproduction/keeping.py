@@ -81,7 +81,7 @@ def read(path: Path, identity: str) -> Any:
         if content["format"] != FORMAT or content["code"] != identity:
             raise Unknown(f"{path} was made by other code")
         return decode(content["value"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise Unknown(f"{path} cannot be read ({type(error).__name__})") from error
 
 

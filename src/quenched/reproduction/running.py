@@ -7,14 +7,16 @@ import dataclasses
 import inspect
 import os
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+from quenched.core import files
 from quenched.core.claims import Claim
-from quenched.core.ensemble import Executor, placed
+from quenched.core.ensemble import ClusterError, Executor, placed
 from quenched.core.ensemble.executors import pool
 from quenched.core.figures import Figure
 from quenched.core.types import InputError
@@ -107,6 +109,8 @@ class _Work:
 
     def load(self) -> list[Step]:
         """Take what is in the folder; return the steps that are not, in the order in which they should begin."""
+        for place in {self._place(step)[0].parent for step in self.state.every}:
+            files.sweep(place)
         for step in self.state.every:
             with contextlib.suppress(keeping.Unknown):
                 self.done[step] = Done(keeping.read(*self._place(step)), kept=True)
@@ -147,8 +151,12 @@ class _Work:
         """Keep a step that is done; what cannot be kept is still in the report."""
         path, identity = self._place(step)
         if result.value is not None:
-            with contextlib.suppress(OSError):
+            try:
                 keeping.write(path, result.value, identity, processor=result.processor)
+            except OSError as error:
+                warnings.warn(f"{step} is in the report, but it could not be kept in {path.parent} "
+                              f"({error.strerror or error}): another call computes it again.",
+                              RuntimeWarning, stacklevel=2)  # fmt: skip
         self.done[step], self.state.finished[step] = result, result.seconds
         self.state.running.pop(step, None)
         self.watch(self.state)
@@ -183,7 +191,7 @@ def compute(task: _Task) -> Done:
         have = inspect.signature(function).parameters
         with placed(task.executor, task.pieces):
             value = function(**{name: given for name, given in offered.items() if name in have})
-    except InputError as error:
+    except (InputError, ClusterError) as error:
         return Done(None, str(error))
     except Exception as error:  # one step must not take the others with it
         if os.environ.get("QUENCHED_TRACEBACK"):

@@ -13,7 +13,7 @@ outputs whose shape depends on numbers, and equality of the last bit across kind
 cores.
 """
 
-from quenched.core.ensemble.executors import Dask, Executor, Local, Processes
+from quenched.core.ensemble.executors import ClusterError, Dask, Executor, Local, Processes
 from quenched.core.ensemble.sweep import Ensemble, ensemble, placed
 
-__all__ = ["Dask", "Ensemble", "Executor", "Local", "Processes", "ensemble", "placed"]
+__all__ = ["ClusterError", "Dask", "Ensemble", "Executor", "Local", "Processes", "ensemble", "placed"]

@@ -11,10 +11,13 @@ import abc
 import contextlib
 import dataclasses
 import functools
+import logging
 import multiprocessing
 import os
 import signal
 import threading
+import time
+import warnings
 from collections.abc import Generator, Iterator, Sequence
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
@@ -29,6 +32,20 @@ from quenched.core.progress import silence
 from quenched.core.types import InputError
 
 Results = Generator[tuple[int, Result], None, None]
+
+
+LOOK = 1.0
+"""Seconds without a result between two looks at a cluster."""
+SILENCE = 30.0
+"""Seconds without a worker after which a warning says so."""
+
+
+class ClusterError(RuntimeError):
+    """A cluster cannot go on; the sentence says what is kept."""
+
+
+class LostError(ClusterError):
+    """The scheduler of a cluster does not answer any more."""
 
 
 class Executor(abc.ABC):
@@ -99,31 +116,52 @@ class Dask(Executor):
     `distributed.scheduler.allowed-failures` (3) says how many times.
 
     Attributes:
-        client: a `distributed.Client`, or the address of a scheduler such as `"tcp://10.0.0.1:8786"`.
+        client: a `distributed.Client`, or the address of a scheduler such as `"tls://10.0.0.1:8786"`. What goes to a
+            `tcp://` address is not encrypted, and whoever reaches the scheduler can run programs on its workers.
+        patience: seconds to wait for a worker while there is none; a warning says so after 30.
+        security: a `distributed.Security` for a `tls://` address; by default what Dask's configuration says.
     """
 
     client: Any
+    patience: float = 600.0
+    security: Any = dataclasses.field(default=None, repr=False)
+
+    def __post_init__(self):
+        checks.positive("patience", checks.number("patience", self.patience))
+        if self.security is not None and not isinstance(self.client, str):
+            raise InputError("Argument `security` must come with the address of a scheduler, but a client was given, "
+                             "which has its own.")  # fmt: skip
 
     def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
-        """Give the results as they are completed."""
+        """Give the results as they are completed.
+
+        Raises:
+            ClusterError: if the scheduler is lost, or there is no worker for too long.
+        """
         import distributed
 
         if not pieces:
             return
         with self.connected() as client:
+            if client.status != "running":
+                raise _lost(client)
             # As a task, not as scattered data: the scheduler can make it again when its holders die.
             payload = client.submit(bytes, _packed(program), pure=False)
             tasks = client.map(_run_there, pieces, payload=payload, pure=False)
             places = {task.key: position for position, task in enumerate(tasks)}
             try:
-                for task in distributed.as_completed(tasks, loop=client.loop):
+                for task in _completed(client, tasks, self.patience):
                     if task.status == "error" and isinstance(task.exception(), distributed.KilledWorker):
                         yield places[task.key], f"KilledWorker: {task.exception()}"
                     else:
-                        yield places[task.key], task.result()
+                        yield places[task.key], _value(client, task)
                         task.release()
-            finally:
-                client.cancel(tasks)
+            except LostError:  # there is nobody to tell
+                raise
+            except BaseException:  # an interrupt, too
+                with contextlib.suppress(OSError, TimeoutError):
+                    client.cancel(tasks)
+                raise
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[Any]:
@@ -138,12 +176,80 @@ class Dask(Executor):
             yield self.client
             return
         try:
-            client = Client(self.client, set_as_default=False)
-        except (OSError, ValueError) as error:
+            client = Client(self.client, set_as_default=False, security=self.security)
+        except (OSError, ValueError, TypeError) as error:
             raise InputError(f"Argument `client` must name a Dask scheduler that is running, "
                              f"but {self.client} does not answer: {error}.") from error  # fmt: skip
-        with client:
+        try:
             yield client
+        except LostError:
+            with _quiet("distributed.client"):  # it tells at length how it tried to reach the scheduler
+                client.close()
+            raise
+        finally:
+            client.close()
+
+
+def _completed(client: Any, tasks: Sequence[Any], patience: float) -> Iterator[Any]:
+    """Tasks as they are done, with a look at the cluster while none is.
+
+    Raises:
+        ClusterError: if the scheduler is lost, or there is no worker for longer than `patience`.
+    """
+    import distributed
+
+    done, idle, warned = distributed.as_completed(tasks, loop=client.loop), 0.0, False
+    while not done.is_empty():
+        began = time.monotonic()
+        while not done.has_ready() and time.monotonic() < began + LOOK:
+            time.sleep(0.02)
+        batch = done.next_batch(block=False)
+        if client.status != "running" or any(task.status in ("cancelled", "lost") for task in batch):
+            raise _lost(client)
+        yield from batch
+        if batch:
+            idle = 0.0
+            continue
+        try:
+            workers = client.sync(client.scheduler.ncores, callback_timeout=patience)
+        except (OSError, TimeoutError) as error:
+            raise _lost(client) from error
+        idle = 0.0 if workers else idle + time.monotonic() - began
+        if idle > patience:
+            raise ClusterError(f"The Dask cluster at {_address(client)} has had no workers for {idle:.0f} s.")
+        if idle > SILENCE and not warned:
+            warned = True
+            warnings.warn(f"The Dask cluster at {_address(client)} has no workers; it is given up after {patience:g} s "
+                          "without one.", RuntimeWarning, stacklevel=2)  # fmt: skip
+
+
+def _value(client: Any, task: Any) -> Result:
+    """What a task that is done gave; what it raised is raised."""
+    if task.status == "error":
+        return task.result()
+    try:
+        return task.result()
+    except (futures.CancelledError, OSError, TimeoutError) as error:  # on its way from the worker
+        raise _lost(client) from error
+
+
+@contextlib.contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Keep a logger silent for a block."""
+    logger = logging.getLogger(name)
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def _lost(client: Any) -> LostError:
+    return LostError(f"The Dask scheduler at {_address(client)} was lost.")
+
+
+def _address(client: Any) -> str:
+    return getattr(client.scheduler, "address", "the given address")
 
 
 def _packed(program: Program) -> bytes:

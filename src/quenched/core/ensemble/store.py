@@ -27,14 +27,21 @@ class Damaged(Exception):
 
 @dataclasses.dataclass
 class Store:
-    """A folder of pieces; `unsaved` collects what could not be written."""
+    """A folder of pieces.
+
+    Attributes:
+        folder: where.
+        unsaved: why each file that could not be written was not.
+        barred: why nothing can be written here, if so: what is there can still be read.
+    """
 
     folder: Path
     unsaved: list[str] = dataclasses.field(default_factory=list)
+    barred: str = ""
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Store:
-        """Make sure of a folder that can be written.
+        """Make sure of a folder that can be written, or at least read.
 
         Raises:
             InputError: if it is not one.
@@ -44,10 +51,22 @@ class Store:
             if not os.fspath(folder):
                 raise ValueError("it has no name")  # it would be the present folder
             checks.try_folder(path)
+            files.sweep(path)
         except (OSError, ValueError) as error:
-            raise InputError(f"Argument `folder` must be a folder that can be written, but {folder!s} is not: "
-                             f"{getattr(error, 'strerror', None) or error}.") from error  # fmt: skip
+            barred = cls(path, barred=f"{getattr(error, 'strerror', None) or error}")
+            if not path.is_dir() or not os.access(path, os.R_OK | os.X_OK):
+                raise barred.refusal() from error
+            return barred
         return cls(path)
+
+    def refusal(self) -> InputError:
+        """What to raise where the folder has to be written and cannot be."""
+        return InputError(f"Argument `folder` must be a folder that can be written, but {self.folder!s} is not: "
+                          f"{self.barred}.")  # fmt: skip
+
+    def has(self, name: str) -> bool:
+        """Whether a piece is there."""
+        return self._piece(name).exists()
 
     def read(self, name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[np.ndarray, ...] | None:
         """The leaves of a piece, or None if it is not there.
@@ -56,11 +75,14 @@ class Store:
             Damaged: if it is there but not whole.
         """
         path = self._piece(name)
-        if not path.exists():
+        if not self.has(name):
             return None
         try:
+            content = path.read_bytes()
             # From memory: given a broken file by its path, NumPy leaves it open.
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+            with np.load(io.BytesIO(content), allow_pickle=False) as file:
+                if sum(part.file_size for part in file.zip.infolist()) > len(content):
+                    raise ValueError("it is packed, and pieces are not")
                 leaves = tuple(file[f"leaf_{k}"] for k in range(len(shapes)))
                 checksum = bytes(file["checksum"])
         except Exception as error:  # a broken zip file raises whatever its broken part leads to
@@ -77,18 +99,29 @@ class Store:
         self._replace(self._piece(name), content.getvalue())
 
     def width(self, family: str, wanted: int) -> int | None:
-        """The width chosen for this function before, unless it is much too small for the runs now wanted."""
-        try:
-            record = json.loads(self._record(family).read_text())
-            width, before = int(record["width"]), int(record["wanted"])
-        except (OSError, ValueError, KeyError, TypeError):
+        """The width chosen for this function before, unless it is much too small for the runs now wanted.
+
+        Raises:
+            Damaged: if there is a record that cannot be trusted.
+        """
+        path = self._record(family)
+        if not path.exists():
             return None
+        try:
+            checksum, _, text = path.read_bytes().partition(b"\n")
+            if hashlib.sha256(family.encode() + text).hexdigest().encode() != checksum:
+                raise ValueError("another checksum")
+            width, before = json.loads(text)
+        except (OSError, ValueError) as error:
+            raise Damaged(f"{path.name} cannot be read ({type(error).__name__})") from error
         # Kept from 8 on, where pieces are nearly as fast as wider ones, or if memory set the limit.
-        return width if width >= 1 and (width >= min(8, wanted) or width < before) else None
+        return width if width >= min(8, wanted) or width < before else None
 
     def record_width(self, family: str, width: int, wanted: int) -> None:
         """Record the width that was chosen when `wanted` would have been best."""
-        self._replace(self._record(family), json.dumps({"width": width, "wanted": wanted}).encode())
+        text = json.dumps([width, wanted])
+        checksum = hashlib.sha256(f"{family}{text}".encode()).hexdigest()
+        self._replace(self._record(family), f"{checksum}\n{text}".encode())
 
     def _piece(self, name: str) -> Path:
         return self.folder / f"{name}.npz"
@@ -97,6 +130,8 @@ class Store:
         return self.folder / f"width-{family}.json"
 
     def _replace(self, path: Path, content: bytes) -> None:
+        if self.barred:  # which was said before the work began
+            return
         try:
             files.write(path, content)
         except OSError as error:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.ensemble.executors import Executor, Local
+from quenched.core.ensemble.executors import ClusterError, Executor, Local
 from quenched.core.ensemble.identity import digest
 from quenched.core.ensemble.program import Piece, Program, Result, build, fitting, is_number
 from quenched.core.ensemble.store import Damaged, Store
@@ -130,6 +130,7 @@ def ensemble(
 
     Raises:
         InputError: if an argument is not as above.
+        ClusterError: if a cluster is lost or has no workers; the sentence says what is kept.
         RuntimeError: if every run raised an exception. What the function raises while it is traced is a bug
             in it and is raised as it is.
 
@@ -153,14 +154,18 @@ def ensemble(
         raise InputError(f"Argument `function` must be a function of (key, parameters), but it is {function!r}.")
     key, points = checks.key(key), _points(parameters)
     store = None if folder is None else Store.open(folder)
-    program = _program(function, points[0], str(jax.random.key_impl(key)), runs, batch, store)
+    program, messages = _program(function, points[0], str(jax.random.key_impl(key)), runs, batch, store)
     work = _Work(program, _pieces(program, key, points, runs), store, len(points), runs)
+    work.messages += messages
     missing = work.load()
     total = sum(work.size(piece) for piece in missing)
-    with progress(label, total) as advance, contextlib.closing(executor.run(program, missing)) as results:
-        for position, result in results:
-            work.take(missing[position], result)
-            advance(work.size(missing[position]))
+    try:
+        with progress(label, total) as advance, contextlib.closing(executor.run(program, missing)) as results:
+            for position, result in results:
+                work.take(missing[position], result)
+                advance(work.size(missing[position]))
+    except ClusterError as error:
+        raise ClusterError(f"{error} {work.kept()}") from error
     return work.ensemble()
 
 
@@ -200,20 +205,25 @@ def _program(
     runs: int,
     batch: int | None,
     store: Store | None,
-) -> Program:
-    """The program of the given width, of the width on record, or of the widest that fits."""
+) -> tuple[Program, list[str]]:
+    """The program of the given width, of the width on record, or of the widest that fits; and what went wrong."""
     shape = jax.tree.map(lambda leaf: ("number", leaf.shape, leaf.dtype.str) if is_number(leaf) else leaf, point)
     versions = importlib.metadata.version("quenched"), jax.__version__
     family = digest(function, shape, implementation, versions)
     pieces = -(-runs // WIDEST)
     wanted = -(-runs // pieces)  # as few pieces as the widest would need, equally full
-    known = store.width(family, wanted) if store is not None and batch is None else batch
+    known, messages = batch, []
+    try:
+        known = store.width(family, wanted) if store is not None and batch is None else batch
+    except Damaged as error:
+        messages.append(f"The width of the pieces on disk is not known and is chosen again, and pieces of another "
+                        f"width are computed again: {error}.")  # fmt: skip
     if known is not None:
-        return build(function, point, implementation, known, family)
+        return build(function, point, implementation, known, family), messages
     program = fitting(lambda width: build(function, point, implementation, width, family), wanted)
     if store is not None:
         store.record_width(family, program.width, wanted)
-    return program
+    return program, messages
 
 
 def _pieces(program: Program, key: Any, points: list[Any], runs: int) -> list[Piece]:
@@ -246,7 +256,11 @@ class _Work:
         return min(self.program.width, self.runs - piece.start)
 
     def load(self) -> list[Piece]:
-        """Take what is on disk; return the pieces that are not."""
+        """Take what is on disk; return the pieces that are not.
+
+        Raises:
+            InputError: if nothing is, and nothing can be written there.
+        """
         missing = []
         for piece in self.pieces:
             leaves = None
@@ -260,6 +274,11 @@ class _Work:
             else:
                 self.loaded += 1
                 self._put(piece, leaves)
+        if missing and self.store is not None and self.store.barred:
+            if not self.loaded:
+                raise self.store.refusal()
+            self._warn(f"Nothing can be saved in {self.store.folder} ({self.store.barred}): the {self.loaded} pieces "
+                       f"that are there are used, {len(missing)} are computed and not kept.")  # fmt: skip
         return missing
 
     def take(self, piece: Piece, result: Result) -> None:
@@ -273,6 +292,14 @@ class _Work:
         stop = piece.start + self.size(piece)
         self.raised[piece.point, piece.start : stop] = True
         self.messages.append(f"Runs {piece.start} to {stop - 1} of point {piece.point} failed: {result}")
+
+    def kept(self) -> str:
+        """What is there after the work was broken off, in a sentence."""
+        if self.store is None:
+            return "Nothing was kept; with `folder=`, finished pieces are."
+        there = sum(self.store.has(self._name(piece)) for piece in self.pieces)
+        return (f"{there} of {len(self.pieces)} pieces are kept in {self.store.folder}: the same call goes on with the "
+                "rest.")  # fmt: skip
 
     def ensemble(self) -> Ensemble:
         """What came of it all.
@@ -288,15 +315,14 @@ class _Work:
         if count := int(np.sum(failed & ~self.raised)):
             self.messages.append(f"{count} of {failed.size} runs gave a value that is not finite.")
         if self.store is not None and self.store.unsaved:
-            self._warn(self.store)
+            self._warn(f"The result is complete, but {len(self.store.unsaved)} of its files could not be saved in "
+                       f"{self.store.folder}: {self.store.unsaved[0]}.")  # fmt: skip
         values = jax.tree.unflatten(self.structure, self.values)
         return Ensemble(
             values, failed, tuple(self.messages), self.computed, self.loaded, self.damaged, self.program.width
         )
 
-    def _warn(self, store: Store) -> None:
-        sentence = (f"The result is complete, but {len(store.unsaved)} of its files could not be saved in "
-                    f"{store.folder}: {store.unsaved[0]}.")  # fmt: skip
+    def _warn(self, sentence: str) -> None:
         self.messages.append(sentence)
         warnings.warn(sentence, RuntimeWarning, stacklevel=5)
 

@@ -55,11 +55,11 @@ def falling(x: Array) -> Array:
     return jnp.where(small, 1 - x / 2 + x**2 / 6, -jnp.expm1(-safe) / safe)
 
 
-def averages(k: Array, b: Array, c: Array, l: Real) -> Averages:
-    """Averages over an example at given $k$, $b$ and $c$."""
-    m = jnp.sqrt(l) * c
-    w, weight = _nodes(k, b, m)
-    T, slope = _field(w, k, b)
+def averages(k: Array, b: Array, c: Array, l: Real, *, rest: Array | None = None) -> Averages:
+    """Averages over an example at given $k$, $b$ and $c$; `rest` is $1 - k$, where that has more digits."""
+    m, rest = jnp.sqrt(l) * c, 1 - k if rest is None else rest
+    w, weight = _nodes(k, rest, b, m)
+    T, slope = _field(w, k, rest, b)
     zeta = w - b * T
     p, p_other = weight * pdf(zeta - m), weight * pdf(zeta + m)  # of w and of -w
     both, dz = p + p_other, 1 - slope
@@ -67,14 +67,14 @@ def averages(k: Array, b: Array, c: Array, l: Real) -> Averages:
         T=jnp.sum(T * dz * p * 2 * zeta * falling(2 * zeta * m)) * jnp.sqrt(l),
         T2=jnp.sum(jnp.square(T) * dz * both),
         zT=jnp.sum(T * dz * ((zeta - m) * p + (zeta + m) * p_other)),
-        response=jnp.where(b < 1 - k, jnp.sum(jnp.square(slope) / _positive(dz) * both), jnp.inf),
+        response=jnp.where(b < rest, jnp.sum(jnp.square(slope) / _positive(dz) * both), jnp.inf),
     )
 
 
-def _field(w: Array, k: Array, b: Array) -> tuple[Array, Array]:
-    """$T(w)$ and $b T'(w)$."""
-    s = k / (1 - k)
-    return w / (1 - k) * tanhc(s * w), b / (1 - k) / jnp.square(jnp.cosh(jnp.minimum(s * w, 300.0)))
+def _field(w: Array, k: Array, rest: Array, b: Array) -> tuple[Array, Array]:
+    """$T(w)$ and $b T'(w)$; `rest` is $1 - k$."""
+    s = k / rest
+    return w / rest * tanhc(s * w), b / rest / jnp.square(jnp.cosh(jnp.minimum(s * w, 300.0)))
 
 
 class Equations(NamedTuple):
@@ -86,21 +86,31 @@ class Equations(NamedTuple):
     stability: Array  # replica symmetry is stable below 1
 
 
-def equations(k: Array, b: Array, c: Array, l: Array, alpha: Array) -> Equations:
-    """The equations at given $k$, $b$ and $c$."""
-    average = averages(k, b, c, l)
+def equations(
+    k: Array, b: Array, c: Array, l: Array, alpha: Array, *, rest: Array | None = None, noise: Array | None = None
+) -> Equations:
+    """The equations at given $k$, $b$ and $c$.
+
+    Near width 0 and near the truth `rest`, $1 - k$, and `noise`, $1 - c^2$, have digits that $k$ and $c$ have lost.
+    """
+    average = averages(k, b, c, l, rest=rest)
+    noise = 1 - jnp.square(c) if noise is None else noise
     return Equations(
-        length=jnp.log(alpha * jnp.square(b) * average.T2) - jnp.log1p(-jnp.square(c)),
+        length=jnp.log(alpha * jnp.square(b) * average.T2) - jnp.log(noise),
         direction=jnp.log(jnp.sqrt(l) * alpha * b * average.T),
         scale=1 / (alpha * b) + average.zT,
         stability=alpha * average.response,
     )
 
 
-def _nodes(k: Array, b: Array, m: Array) -> tuple[Array, Array]:
-    """Nodes on the half line from the edge of the gap, dense where tanh is steep, and their weights."""
-    low, high = _edge(k, b, jnp.zeros_like(m)), jax.lax.stop_gradient(_edge(k, b, TAIL + m))
-    unit = 1 - k  # 1/(1 + s)
+def _nodes(k: Array, rest: Array, b: Array, m: Array) -> tuple[Array, Array]:
+    """Nodes on the half line from the edge of the gap, dense where tanh is steep, and their weights.
+
+    Where the Gaussian is far from the gap the nodes begin with it.
+    """
+    low = _edge(k, rest, b, jnp.maximum(m - TAIL, 0.0))
+    high = jax.lax.stop_gradient(_edge(k, rest, b, TAIL + m))
+    unit = rest  # 1/(1 + s)
     reach = jnp.arcsinh((high - low) / unit)
     x, weight = legendre(NODES)
     x = ((jnp.arange(PANELS)[:, None] + x) / PANELS).ravel()
@@ -108,24 +118,27 @@ def _nodes(k: Array, b: Array, m: Array) -> tuple[Array, Array]:
     return low + unit * jnp.sinh(reach * x), weight * unit * reach * jnp.cosh(reach * x)
 
 
-def _edge(k: Array, b: Array, zeta: Array) -> Array:
-    r"""The largest $w$ with $w = \zeta + b\,T(w)$, for $\zeta \ge 0$.
+def _edge(k: Array, rest: Array, b: Array, zeta: Array) -> Array:
+    r"""The largest $w$ with $w = \zeta + b\,T(w)$, for $\zeta \ge 0$; `rest` is $1 - k$.
 
-    $w - b\,T(w)$ is convex for $w > 0$, so Newton's method from above comes down to it monotonically. The last step is
-    taken outside `stop_gradient`: it has the derivatives of the solution.
+    $w - b\,T(w)$ is convex for $w > 0$, so Newton's method from above comes down to it monotonically. The last two
+    steps are taken outside `stop_gradient`: they have the first three derivatives of the solution.
     """
 
-    def step(w: Array, k: Array, b: Array, zeta: Array) -> Array:
-        T, slope = _field(w, k, b)
+    def step(w: Array, k: Array, rest: Array, b: Array, zeta: Array) -> Array:
+        T, slope = _field(w, k, rest, b)
         return w - (w - b * T - zeta) / _positive(1 - slope)
 
-    gap = b > 1 - k
-    k0, b0, zeta0 = frozen = jax.lax.stop_gradient((k, b, zeta))
-    straight = jnp.where(gap, jnp.inf, zeta0 / _positive(1 - b0 / (1 - k0)))  # T as steep everywhere as at 0
+    gap = b > rest
+    k0, rest0, b0, zeta0 = frozen = jax.lax.stop_gradient((k, rest, b, zeta))
+    straight = jnp.where(gap, jnp.inf, zeta0 / _positive(1 - b0 / rest0))  # T as steep everywhere as at 0
     begin = jnp.minimum(zeta0 + b0 / jnp.maximum(k0, 1e-12), straight)
     w = jax.lax.fori_loop(0, 60, lambda _, w: step(w, *frozen), begin)
     exists = gap | (zeta > 0)
-    return jnp.where(exists, step(jnp.where(exists, jnp.maximum(w, 0.0), 1.0), k, b, zeta), 0.0)
+    w = jnp.where(exists, jnp.maximum(w, 0.0), 1.0)
+    for _ in range(2):
+        w = step(w, k, rest, b, zeta)
+    return jnp.where(exists, w, 0.0)
 
 
 def _positive(x: Array) -> Array:

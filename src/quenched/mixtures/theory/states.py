@@ -25,12 +25,20 @@ from jax.scipy.special import erf
 from quenched.core import checks, controls, gaussian, replica, results
 from quenched.core.fixed_point import three
 from quenched.core.progress import track
-from quenched.core.types import Array, Outcome, Real, double, require_double
+from quenched.core.types import Array, Outcome, Real, double, outcome_names, require_double
 from quenched.mixtures.model import ORDER_PARAMETERS, MaximumLikelihood, TwoGaussians
 from quenched.mixtures.theory.scaled import equations
 
 DIRECTION = 1e-5
 """A cosine below this is none."""
+GAIN = 1e-6
+"""The random state is unstable if it gains more than this by turning towards the truth."""
+SMALLEST, HALVINGS = -40.0, 60
+"""The least logarithm of $c^2/(1 - c^2)$ of the best estimate, and how often its range is halved."""
+POINTS = 801
+"""Points of the trapezoidal rule over a Gaussian: for smooth functions it converges exponentially."""
+ACCURACY = 1e-9
+"""What the equation of the best estimate may leave over, relative."""
 BATCH = 16
 """States that are computed together."""
 
@@ -112,7 +120,9 @@ def state(law: TwoGaussians, rule: MaximumLikelihood, alpha: Real) -> State:
     require_double("mixtures.theory.state")
     alpha = jnp.asarray(alpha, float)
     asked = problem(law, rule)
-    R, Q, _, f, _, stability, outcome, residual = replica.state(asked, alpha, _start(law, rule, alpha))
+    start, lost = _start(law, rule, alpha)
+    R, Q, _, f, _, stability, outcome, residual = replica.state(asked, alpha, start)
+    outcome = jnp.where(lost, Outcome.failed, outcome)
     r = jnp.abs(R)
     split = jnp.asarray(rule.width) < splitting(law, alpha)
     phase = jnp.where(r > DIRECTION * jnp.sqrt(Q / 2), Phase.ordered, Phase.random)
@@ -148,55 +158,58 @@ def _unsplit_stability(rule: MaximumLikelihood, alpha: Array) -> Array:
     return alpha * jnp.square(a / (1 - a))
 
 
-def _start(law: TwoGaussians, rule: MaximumLikelihood, alpha: Array) -> tuple[Array, Array, Array]:
-    """$(r, q, x)$ by the scaled equations, in which order cannot be lost to the random state: that is divided out."""
+def _start(law: TwoGaussians, rule: MaximumLikelihood, alpha: Array) -> tuple[tuple[Array, Array, Array], Array]:
+    """$(r, q, x)$ by the scaled equations, in which order cannot be lost to the random state: that is divided out.
+
+    Beside it, whether an ordered state that must exist was not found: order exists where the random state would gain
+    by turning towards the truth.
+    """
     law, rule, alpha = jax.lax.stop_gradient((law, rule, alpha))
     l, width = jnp.square(law.separation) / 2, jnp.asarray(rule.width)
 
     def both(x: Array, ordered: Array) -> tuple[Array, Array]:
-        k, b, c = jax.nn.sigmoid(x[0]), jnp.exp(x[1]), ordered * jax.nn.sigmoid(x[2])
-        at = equations(k, b, c, l, alpha)
+        k, rest, b = jax.nn.sigmoid(x[0]), jax.nn.sigmoid(-x[0]), jnp.exp(x[1])
+        c, noise = ordered * jnp.sqrt(jax.nn.sigmoid(2 * x[2])), jnp.where(ordered > 0, jax.nn.sigmoid(-2 * x[2]), 1.0)
+        at = equations(k, b, c, l, alpha, rest=rest, noise=noise)
         direction = jnp.where(ordered > 0, at.direction, x[2])
-        return jnp.stack([at.length, direction, jnp.log((1 - k) * at.scale / width)]), at.stability
+        return jnp.stack([at.length, direction, jnp.log(rest * at.scale / width)]), at.direction
 
-    def found(guess: Array, ordered: Array) -> tuple[Array, Array]:
-        r, q, x = guess
+    def found(guess: Array, ordered: Array) -> tuple[Array, Array, Array]:
+        tangent, q, x = guess
         s = jnp.sqrt(q) / width  # k/(1 - k)
-        cosine = jnp.clip(r * jnp.sqrt(2 / q), 0.01, 0.99)
-        begin = jnp.stack([jnp.log(s), jnp.log(x / width**2 / (1 + s)), jnp.log(cosine / (1 - cosine))])
+        begin = jnp.stack([jnp.log(s), jnp.log(x / width**2 / (1 + s)), jnp.log(tangent)])
         root = three(lambda x: both(x, ordered), begin, tolerance=1e-12)
-        log_s, log_b, logit_c = root.value[0]
-        s, c = jnp.exp(log_s), ordered * jax.nn.sigmoid(logit_c)
+        (log_s, log_b, log_tangent), direction = root.value
+        s, c = jnp.exp(log_s), ordered * jnp.sqrt(jax.nn.sigmoid(2 * log_tangent))
         state = jnp.stack([c * s * width / jnp.sqrt(2.0), (s * width) ** 2, jnp.exp(log_b) * (1 + s) * width**2])
-        return state, root.outcome == Outcome.converged
+        return state, root.outcome == Outcome.converged, direction
 
     guesses = jnp.stack([_ordered_guess(law, rule, alpha), _random_guess(rule, alpha)])
-    (ordered, random), (exists, _) = jax.vmap(found)(guesses, jnp.array([1.0, 0.0]))
+    (ordered, random), (exists, _), (_, gain) = jax.vmap(found)(guesses, jnp.array([1.0, 0.0]))
     r, q, x = jnp.where(exists, ordered, random)
-    return r, q, x
+    return (r, q, x), ~exists & (gain > GAIN)
 
 
 def _ordered_guess(law: TwoGaussians, rule: MaximumLikelihood, alpha: Array) -> Array:
-    r"""$(r, q, x)$ between what is known at the splitting line and at width 0, where this is two-means clustering."""
+    r"""$(\cot\theta, q, x)$ between what is known at the splitting line and at width 0: two-means clustering."""
     l, u0 = jnp.square(law.separation) / 2, jnp.asarray(law.separation)
     top = (1 + l) * (1 + 1 / (alpha * l))
     y = jnp.minimum(rule.width / top, 1 - 1e-12)
-    c1 = jnp.sqrt(jnp.clip((1 - 1 / (alpha * l * l)) / (1 + 1 / (alpha * l)), 0.01, 0.99))
+    t1 = jnp.sqrt(jnp.maximum(alpha * l * l - 1, 1e-4) / (1 + l))  # cot of the angle, at the splitting
 
-    def means(_: int, c: Array) -> Array:
-        tangent = u0 * jnp.sqrt(alpha / 2) * erf(u0 * c / 2)
-        return tangent / jnp.sqrt(1 + jnp.square(tangent))
+    def means(_: int, t: Array) -> Array:
+        return u0 * jnp.sqrt(alpha / 2) * erf(u0 / 2 * t / jnp.sqrt(1 + t * t))
 
-    c0 = jnp.clip(jax.lax.fori_loop(0, 30, means, jnp.asarray(0.9)), 0.05, 0.999)
-    field = jnp.sqrt(2 / jnp.pi) * jnp.exp(-l * jnp.square(c0) / 2)
-    root0 = field + 1 / jnp.sqrt(alpha * (1 - jnp.square(c0)))
-    b, lc2 = l * alpha / (1 + l * alpha), l * jnp.square(c1)
-    K = (l - 1 / (l * alpha)) * (3 + lc2) / (3 * b**3) + (1 + lc2) / b**4
+    t0 = jnp.maximum(jax.lax.fori_loop(0, 30, means, jnp.asarray(2.0)), 0.05)
+    c1, c0 = (jnp.square(t) / (1 + jnp.square(t)) for t in (t1, t0))
+    field = jnp.sqrt(2 / jnp.pi) * jnp.exp(-l * c0 / 2)
+    root0 = field + jnp.sqrt((1 + jnp.square(t0)) / alpha)
+    b = l * alpha / (1 + l * alpha)
+    K = (l - 1 / (l * alpha)) * (3 + l * c1) / (3 * b**3) + (1 + l * c1) / b**4
     root1 = jnp.sqrt(top**3 / jnp.maximum(K, 0.1))
     q = (1 - y) * jnp.square(y * root1 + (1 - y) * root0)
-    c = jnp.sqrt(y * jnp.square(c1) + (1 - y) * jnp.square(c0))
     chi = y * (1 + 1 / l) + (1 - y) / (1 - field / root0)
-    return jnp.stack([c * jnp.sqrt(q / 2), q, chi * rule.width / alpha])
+    return jnp.stack([jnp.exp(y * jnp.log(t1) + (1 - y) * jnp.log(t0)), q, chi * rule.width / alpha])
 
 
 def _random_guess(rule: MaximumLikelihood, alpha: Array) -> Array:
@@ -204,7 +217,7 @@ def _random_guess(rule: MaximumLikelihood, alpha: Array) -> Array:
     y = jnp.minimum(rule.width / jnp.square(1 + 1 / jnp.sqrt(alpha)), 1 - 1e-12)
     q = (1 - y) * jnp.square(1 / jnp.sqrt(alpha) + jnp.sqrt(2 / jnp.pi))
     chi = 1 + jnp.sqrt(alpha) * (y + (1 - y) * jnp.sqrt(2 / jnp.pi))
-    return jnp.stack([jnp.zeros(()), q, chi * rule.width / alpha])
+    return jnp.stack([jnp.ones(()), q, chi * rule.width / alpha])
 
 
 @jax.jit
@@ -258,16 +271,32 @@ def curve(law: TwoGaussians, rule: MaximumLikelihood, *, alpha: Any, **sweep: An
 
 
 @jax.jit
-def _optimal(law: TwoGaussians, alphas: Array) -> Array:
-    l = jnp.square(law.separation) / 2
+def _optimal(law: TwoGaussians, alphas: Array) -> tuple[Array, Array]:
+    r"""$c^2$, and what its equation leaves over.
 
-    def update(_: int, c2: Array) -> Array:
-        B = jnp.maximum(l * c2, 1e-30)  # without any overlap there is no Gaussian to average over
-        T = jax.vmap(lambda B: gaussian.average(jnp.tanh, B, B))(B)
-        return alphas * l * T / (1 + alphas * l * T)
+    Divided by $c^2$ the equation reads $\alpha l^2\, (T(B)/B)\, (1 - c^2) = 1$. The left side falls from
+    $\alpha l^2$ to 0: one solution above $\alpha_c = l^{-2}$, found by bisection in $\ln c^2/(1 - c^2)$, none below.
+    """
+    l, z = jnp.square(law.separation) / 2, np.linspace(-gaussian.TAIL, gaussian.TAIL, POINTS)
 
-    c2 = jax.lax.fori_loop(0, 500, update, jnp.ones_like(alphas))
-    return gaussian.cdf(-jnp.sqrt(l * c2))
+    def excess(x: Array) -> Array:
+        B = l * jax.nn.sigmoid(x)
+        # <tanh> = <tanh^2>, which loses no digits where B is small
+        T = jnp.square(jnp.tanh(B[:, None] + jnp.sqrt(B)[:, None] * z)) @ (gaussian.pdf(z) * (z[1] - z[0]))
+        return jnp.log(alphas * l * l * T / B) - jax.nn.softplus(x)
+
+    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = (low + high) / 2
+        above = excess(middle) > 0
+        return jnp.where(above, middle, low), jnp.where(above, high, middle)
+
+    exists = alphas * l * l > 1
+    ends = (jnp.full_like(alphas, SMALLEST), jnp.log(alphas * l + 1) + 1)  # c^2/(1 - c^2) = alpha l T < alpha l
+    low, high = jax.lax.fori_loop(0, HALVINGS, halve, ends)
+    x = (low + high) / 2
+    c2 = jnp.where(exists, jax.nn.sigmoid(x), 0.0)
+    return c2, jnp.where(exists, jnp.abs(excess(x)), 0.0)
 
 
 @double
@@ -276,15 +305,27 @@ def optimum(law: TwoGaussians, *, alpha: Any) -> xr.Dataset:
 
     $$c^2 = \frac{\alpha l T}{1 + \alpha l T}, \qquad T = \langle \tanh(B + \sqrt B z) \rangle, \quad B = l c^2$$
 
+    with $l = u_0^2/2$. Up to $\alpha_c = l^{-2}$ only $c = 0$ solves it: nothing can be learned, and the error is 1/2.
+
     Args:
         law: the world.
         alpha: increasing sample sizes, or one.
 
     Returns:
-        `error` over `alpha`.
+        `error`, `cosine` (of the angle between the best estimate and the truth), `outcome` and `residual` over `alpha`.
+
+    Examples:
+        >>> from quenched import mixtures
+        >>> best = mixtures.optimum(mixtures.TwoGaussians(separation=1.0), alpha=[4.0, 5.0])
+        >>> best.error.values.round(4).tolist()
+        [0.5, 0.394]
     """
     checks.kind("law", law, TwoGaussians, "a TwoGaussians law")
     alphas = checks.increasing("alpha", alpha)
     checks.positive("alpha", alphas)
-    found = xr.Dataset({"error": ("alpha", np.asarray(_optimal(law, alphas)))}, {"alpha": alphas})
+    c2, residual = (np.asarray(value) for value in _optimal(law, alphas))
+    error = np.asarray(gaussian.cdf(-jnp.sqrt(jnp.square(law.separation) / 2 * c2)))
+    outcome = outcome_names(np.where(residual < ACCURACY, Outcome.converged, Outcome.failed))
+    values = {"error": error, "cosine": np.sqrt(c2), "outcome": outcome, "residual": residual}
+    found = xr.Dataset({name: ("alpha", value) for name, value in values.items()}, {"alpha": alphas})
     return found.isel(alpha=0) if np.ndim(alpha) == 0 else found

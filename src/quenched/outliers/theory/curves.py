@@ -24,8 +24,9 @@ def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: Branch | str | N
         law: the world.
         rule: the student.
         alpha: increasing sample sizes (examples per dimension), or one.
-        branch: `Branch.informed`, `overfit` or `trivial`; by default all three, along a dimension `branch`. `Hebb` and
-            `Gibbs` have the informed one only, and no such dimension.
+        branch: `Branch.informed`, `overfit` or `trivial`; by default all three, along a dimension `branch`. `Hebb` has
+            one state, and of `Gibbs` the informed one is sought, which need not have the least free energy: for both
+            there is no such dimension.
         **sweep: any field of the law or the rule, above all `eta`; a sequence becomes a dimension of the result.
 
     Returns:

@@ -25,14 +25,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.gaussian import pdf
+from quenched.core.gaussian import legendre, pdf
 from quenched.core.types import Array
 from quenched.outliers.theory.scaled import Readings, Setting, order_parameters
 
 REACH = 8.0
 """Standard deviations after which a Gaussian is cut: the mass beyond is 1e-15."""
-OUTER, INNER = 96, 160
-"""Points of the trapezoidal rule over $x$ and over $y$: for smooth functions it converges exponentially."""
+OUTER = 64
+"""Gauss-Legendre nodes over $x$ on either side of the steep place of $p(a)$, $a = -\\beta b/2$, about which it is odd.
+At a low temperature $p$ rises there within $\\Delta a = T$, so that the nodes come as close as that."""
+INNER = 320
+"""Points of the trapezoidal rule over $y$: for smooth functions it converges exponentially."""
+COARSEST = 0.6, 0.8
+"""The longest step in $y$, whose Gaussian has width 1, and in $h$, whose sigmoid has its poles at distance
+$\\pi$, at which that rule has nine digits."""
 
 
 class Fields(NamedTuple):
@@ -46,12 +52,12 @@ class Fields(NamedTuple):
 
 def fields(a: Array, b: Array, beta: Array) -> Fields:
     r"""$\phi$ and its slopes: mean and variance of $\sigma(h)$, $h = a + \sqrt b y$, with weight $(1 + e^h)^\beta$."""
-    high = REACH + beta * jnp.sqrt(b)  # the weight moves y up by at most that
-    y = -REACH + (high + REACH) * np.linspace(0, 1, INNER)
+    step = _step(b, beta)
+    y = -REACH + step * np.arange(INNER)
     h = a[..., None] + jnp.sqrt(b) * y
     energy, sigma = jax.nn.softplus(h), jax.nn.sigmoid(h)
     log_weight = beta * energy - jnp.square(y) / 2
-    phi = jax.nn.logsumexp(log_weight, axis=-1) + jnp.log((high + REACH) / (INNER - 1)) - jnp.log(2 * jnp.pi) / 2
+    phi = jax.nn.logsumexp(log_weight, axis=-1) + jnp.log(step) - jnp.log(2 * jnp.pi) / 2
     weight = jax.nn.softmax(log_weight, axis=-1)
     mean = jnp.sum(weight * sigma, axis=-1)
     spread = jnp.sum(weight * jnp.square(sigma - mean[..., None]), axis=-1)
@@ -59,13 +65,32 @@ def fields(a: Array, b: Array, beta: Array) -> Fields:
     return Fields(phi, beta * mean, beta * bend + beta**2 * spread, jnp.sum(weight * energy, axis=-1))
 
 
+def _step(b: Array, beta: Array) -> Array:
+    r"""Of $y$: the weight moves it up by at most $\beta \sqrt b$."""
+    return (2 * REACH + beta * jnp.sqrt(b)) / (INNER - 1)
+
+
+def resolved(q: Array, Q: Array, at: Setting, beta: Array) -> Array:
+    """Whether the points over $y$ are dense enough."""
+    b = jnp.square(at.gt) * (Q - q) / at.gamma
+    step = _step(b, beta)
+    return (step < COARSEST[0]) & (step * jnp.sqrt(b) < COARSEST[1])
+
+
 def averages(R: Array, q: Array, Q: Array, at: Setting, beta: Array) -> tuple[Fields, Array]:
     """Fields at every node, and the weights of the nodes, both `[class, node]`."""
     gamma, gt, eta, _ = at
-    x = np.linspace(-REACH, REACH, OUTER)
-    a = -gt * Q / 2 - eta + np.array([[0.0], [1.0]]) * gt * R + gt * jnp.sqrt(q / gamma) * x
-    weight = at.weights[:, None] * (pdf(x) * (x[1] - x[0]))
-    return fields(a, gt * gt * (Q - q) / gamma, beta), weight
+    b, s = gt * gt * (Q - q) / gamma, gt * jnp.sqrt(q / gamma)
+    m = -gt * Q / 2 - eta + np.array([[0.0], [1.0]]) * gt * R
+    steep = jnp.clip((-beta * b / 2 - m) / s, -REACH, REACH)
+    finest = jnp.minimum(jnp.minimum(1 / beta, 1.0) / s, 1.0)
+    t, w = legendre(OUTER)
+    parts = []
+    for side in (-1.0, 1.0):  # sinh: the distance from the steep place grows exponentially
+        reach = jnp.arcsinh((REACH - side * steep) / finest)
+        parts.append((steep + side * finest * jnp.sinh(reach * t), w * finest * reach * jnp.cosh(reach * t)))
+    x, dx = (jnp.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+    return fields(m + s * x, b, beta), at.weights[:, None] * pdf(x) * dx
 
 
 def free_energy(R: Array, q: Array, Q: Array, at: Setting, temperature: Array) -> Array:

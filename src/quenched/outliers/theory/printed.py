@@ -16,7 +16,7 @@ import numpy as np
 
 from quenched.core import checks, saddle
 from quenched.core.gaussian import cdf, pdf
-from quenched.core.types import Array, Real, double, require_double
+from quenched.core.types import Array, Outcome, Real, double, require_double
 from quenched.outliers.model import Contaminated, HardSelection, SoftSelection
 from quenched.outliers.theory import branches, scaled
 from quenched.outliers.theory.scaled import Readings, Setting, free_of_units, order_parameters
@@ -24,6 +24,8 @@ from quenched.outliers.theory.states import State, guess, measures
 
 POINTS = 241
 """Points of the trapezoidal rule over 9 standard deviations to either side."""
+SINGULAR = 4.0
+"""The $b$ from which on (A2) divides by zero at some field, so that its average does not exist."""
 FINE = 20_000
 """Values of eta between which roots of (B5) are looked for."""
 
@@ -81,9 +83,16 @@ def _state(equations: scaled.Equations, at: Setting, start: tuple[Real, Real, Re
 def soft_state(
     law: Contaminated, rule: SoftSelection, alpha: Real, *, start: tuple[Real, Real, Real] | None = None
 ) -> State:
-    """The informed state of the printed soft theory; arguments as of `theory.state`. Its stability is not known."""
+    """The informed state of the printed soft theory; arguments as of `theory.state`. Its stability is not known.
+
+    Where (A2) divides by zero there is none: its outcome is `absent`.
+    """
     require_double("printed.soft_state")
-    return _state(_soft_equations, scaled.setting(law, rule, alpha), start)
+    at = scaled.setting(law, rule, alpha)
+    found = _state(_soft_equations, at, start)
+    exists = jnp.square(at.gt) * found.z / at.gamma < SINGULAR  # sums over points step over the pole
+    nowhere = ~exists & (found.outcome == Outcome.converged)
+    return found._replace(outcome=jnp.where(nowhere, Outcome.absent, found.outcome))
 
 
 def hard_state(

@@ -132,8 +132,8 @@ def _nodes(m: Array, s: Array, b: Array) -> tuple[Array, Array, Array]:
 def _edge(b: Array, y: Array) -> Array:
     r"""The largest $w$ with $w - (b/2) \tanh(w/2) = y$ for $y \ge 0$; at $y = 0$ the edge $w^*$ of the jump.
 
-    The left side is convex for $w > 0$, so Newton's method from above comes down to it monotonically. The last step is
-    taken outside `stop_gradient`: it has the derivatives of the solution.
+    The left side is convex for $w > 0$, so Newton's method from above comes down to it monotonically. The last two
+    steps are taken outside `stop_gradient`: they have the first three derivatives of the solution.
     """
 
     def step(w: Array, b: Array, y: Array) -> Array:
@@ -151,4 +151,7 @@ def _edge(b: Array, y: Array) -> Array:
     begin = (jnp.full_like(start, jnp.inf), start, jnp.asarray(0))
     _, w, _ = jax.lax.while_loop(falls, lambda s: (s[1], step(s[1], b0, y0), s[2] + 1), begin)
     exists = (y0 > 0) | (b0 > 4)
-    return jnp.where(exists, step(jnp.where(exists, w, 1.0), b, y), 0.0)
+    w = jnp.where(exists, w, 1.0)
+    for _ in range(2):
+        w = step(w, b, y)
+    return jnp.where(exists, w, 0.0)

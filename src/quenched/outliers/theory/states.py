@@ -96,7 +96,9 @@ def state(
         return _solved(soft.equations, at, begin, steps)
     if isinstance(rule, Gibbs):
         T = jnp.asarray(rule.temperature, float)
-        return _solved(gibbs.equations, (at, T), begin, steps, T)
+        found = _solved(gibbs.equations, (at, T), begin, steps, T)
+        fine = gibbs.resolved(found.q, found.Q, at, 1 / T)
+        return found._replace(outcome=jnp.where(fine, found.outcome, Outcome.failed))
     if not isinstance(rule, HardSelection):
         raise InputError(f"Argument `rule` must be a student of outliers, but {rule!r} was given.")
     if start is None:  # a vector that is short at first selects nothing

@@ -24,7 +24,18 @@ from quenched.core.ensemble import Ensemble, ensemble
 from quenched.core.progress import track
 from quenched.core.types import Key, Outcome, double
 from quenched.processes import simulation
-from quenched.processes.model import MEASURES, Empirical, GaussianProcess, check_pair, coordinates, declared, sizes_of
+from quenched.processes.model import (
+    MEASURES,
+    Empirical,
+    FixedTotal,
+    GaussianProcess,
+    Total,
+    check_pair,
+    coordinates,
+    declared,
+    sizes_of,
+    total_of,
+)
 from quenched.processes.theory.closures import Closure
 from quenched.processes.theory.curve import LARGEST_EXACT, Solver, derived, units
 
@@ -32,11 +43,13 @@ BLOCK = simulation.LatinHypercube(draws=4)
 """Draws that are stratified together; few, so that the error of their mean is known from many blocks."""
 PILOT = 4
 """Blocks that say how many will be needed."""
-FEWEST_BLOCKS = 8
-"""Blocks, at least, on which a reported standard error rests."""
+FEWEST_BLOCKS = 16
+"""Blocks, at least, on which a reported standard error rests: fewer know it badly, and stop where it looks small."""
 MOST_BLOCKS = 128
 """Blocks after which a size is reported as it is, marked as stalled."""
-THEORY_COST, DRAW_COST = 25.0, 1.8
+CHECKS = ("self_check_error", "self_check_variance", "self_check_shift_error", "self_check_shift_variance")
+"""What the theory says about itself."""
+THEORY_COST, DRAW_COST = 40.0, 1.8
 r"""Operations of the theory, in units of $N^3$, and of a draw, in units of its distinct rows cubed."""
 
 
@@ -48,6 +61,7 @@ def curve(
     examples: Any,
     accuracy: float = 0.03,
     cheapest: bool = False,
+    total: Total | None = None,
     closure: Closure | None = None,
     rank: int | None = None,
     key: Key | None = None,
@@ -64,6 +78,7 @@ def curve(
             often, which makes the noise smaller without new information; to look beyond the data use `forecast`.
         accuracy: relative standard error of the out-of-bag error up to which draws are made, where draws are made.
         cheapest: whether to take draws also where they reach the asked accuracy for less work than the theory.
+        total: `PoissonTotal()` (default), a Poisson number of rows of mean $m$, or `FixedTotal()`, just $m$ rows.
         closure: `Cavity()` (default) or `Variational()`.
         rank: columns of a low-rank factor of the kernel for the theory of large tables.
         key: a JAX key for the draws; the same key gives the same numbers.
@@ -87,14 +102,15 @@ def curve(
         ['theory', 'theory']
     """
     check_pair(law, rule)
-    sizes, cheapest = sizes_of(examples, law.rows), checks.flag("cheapest", cheapest)
+    total, cheapest = total_of(total), checks.flag("cheapest", cheapest)
+    sizes = sizes_of(examples, law.rows, total)
     checks.positive("accuracy", checks.number("accuracy", accuracy))
     key = jax.random.key(0) if key is None else checks.key(key)
     plan = controls.expand(law, rule, sweep)
     values, about = [], {}
     for one_law, one_rule in zip(plan.laws, plan.rules, strict=True):
-        draws = Draws(one_law, one_rule, sizes, key, executor, folder)
-        solver = Solver(one_law, one_rule, closure, rank)
+        draws = Draws(one_law, one_rule, sizes, key, executor, folder, total)
+        solver = Solver(one_law, one_rule, closure, rank, total)
         points = _points(solver, draws, sizes, accuracy, cheapest)
         stacked = {name: np.stack([point[name] for point in points]) for name in points[0]}
         values.append({**stacked, **derived(stacked, solver.reference, one_law)})
@@ -102,8 +118,8 @@ def curve(
     result = results.assemble(
         {name: np.stack([value[name] for value in values]) for name in values[0]}, plan, {"examples": sizes},
         {name + end: dims for name, dims in MEASURES.items() for end in ("", "_stderr")}, coordinates(law),
-        science="processes", source="theory and draws", accuracy=accuracy, rank=0 if rank is None else rank,
-        seed=results.seed(key), **units(law), **about,
+        science="processes", source="theory and draws", total=type(total).__name__, accuracy=accuracy,
+        rank=0 if rank is None else rank, seed=results.seed(key), **units(law), **about,
     )  # fmt: skip
     return result.isel(examples=0) if np.ndim(examples) == 0 else result
 
@@ -133,7 +149,7 @@ def _from_theory(found: dict[str, Any]) -> dict[str, Any]:
 
 def _checked(found: dict[str, Any] | None) -> dict[str, Any]:
     """The self-check; not a number where the theory was not asked."""
-    return {name: np.nan if found is None else found[name] for name in ("self_check_error", "self_check_variance")}
+    return {name: np.nan if found is None else found[name] for name in CHECKS}
 
 
 class Draws:
@@ -143,8 +159,12 @@ class Draws:
         too_large: whether the table is too large for draws.
     """
 
-    def __init__(self, law: Empirical, rule: GaussianProcess, sizes: np.ndarray, key: Key, executor: Any, folder: Any):
+    def __init__(
+        self, law: Empirical, rule: GaussianProcess, sizes: np.ndarray, key: Key, executor: Any, folder: Any,
+        total: Total | None = None,
+    ):  # fmt: skip
         self.too_large = law.rows > LARGEST_EXACT
+        self._total = total_of(total)
         self.rows, self._law, self._rule, self._sizes = law.rows, law, rule, sizes
         self._key, self._where = key, {"executor": executor, "folder": folder}
         self._made: dict[int, Ensemble] = {}
@@ -153,8 +173,11 @@ class Draws:
     def _program(self) -> tuple[Any, list[simulation.World]]:
         n = jax.tree.map(np.asarray, declared(self._law, self._rule)[0])
         table = simulation.poisson_table(self._sizes, self.rows)
-        ladder = simulation.ladder_of(self._sizes, self.rows, fixed=False)
-        run = functools.partial(simulation.one_run, simulator=BLOCK, longest=0, ladder=ladder, variance=True)
+        ladder = simulation.ladder_of(self._sizes, self.rows, self._total)
+        longest = int(self._sizes[-1]) if isinstance(self._total, FixedTotal) else 0
+        run = functools.partial(
+            simulation.one_run, simulator=BLOCK, total=self._total, longest=longest, ladder=ladder, variance=True
+        )
         worlds = [simulation.World(n, row[None], m[None]) for row, m in zip(table, self._sizes, strict=True)]
         return run, worlds
 
@@ -179,24 +202,34 @@ class Draws:
 
     def are_cheaper(self, i: int, accuracy: float) -> bool:
         """Whether draws reach the asked accuracy with less work than the theory takes."""
-        distinct = -math.expm1(-self._sizes[i] / self.rows)
-        return self.needed(i, accuracy) * BLOCK.draws * DRAW_COST * distinct**3 < THEORY_COST
+        block = BLOCK.draws * DRAW_COST * (-math.expm1(-self._sizes[i] / self.rows)) ** 3
+        return FEWEST_BLOCKS * block < THEORY_COST and self.needed(i, accuracy) * block < THEORY_COST
 
     def until(self, i: int, accuracy: float, found: dict[str, Any] | None) -> dict[str, Any]:
         """A size by draws, with a standard error of at most the asked accuracy, or marked as stalled."""
         wanted = FEWEST_BLOCKS
         while True:
             done = self.blocks(i, wanted)
-            count, mean, stderr = done.failed.shape[1], done.mean("oob_error")[0, 0], done.stderr("oob_error")[0, 0]
+            count, mean, stderr = done.failed.shape[1], done.mean("oob_error")[0, 0], _stderr(done, "oob_error")
             if stderr <= accuracy * mean or count >= MOST_BLOCKS:
                 break
             wanted = min(MOST_BLOCKS, max(count + 1, math.ceil(count * min((stderr / (accuracy * mean)) ** 2, 4.0))))
         point = {name: done.mean(name)[0, 0] for name in MEASURES}
         # what never came has no mean, and as in `measure` an infinite standard error
-        errors = {name: done.stderr(name)[0, 0] for name in MEASURES}
+        errors = {name: _stderr(done, name) for name in MEASURES}
         point |= {f"{name}_stderr": np.where(np.isnan(error), np.inf, error) for name, error in errors.items()}
         reached = Outcome.converged if stderr <= accuracy * mean else Outcome.stalled
         return {**point, **_checked(found), "source": "draws", "draws": count * BLOCK.draws, "outcome": reached}
+
+
+def _stderr(done: Ensemble, name: str) -> np.ndarray:
+    r"""The standard error of a mean over $n$ blocks, with Student's factor.
+
+    The deviation of the mean, in units of its estimated error, has Student's distribution with $n - 1$ degrees of
+    freedom, of variance $(n - 1)/(n - 3)$; in units of what is returned here it has variance 1.
+    """
+    n = int(np.sum(~done.failed))
+    return done.stderr(name)[0, 0] * (math.sqrt((n - 1) / (n - 3)) if n > 3 else np.inf)
 
 
 def _joined(first: Ensemble, then: Ensemble) -> Ensemble:

@@ -1,7 +1,8 @@
 r"""How good will this regression be with $m$ examples, how sure is that, and how many are needed?
 
-From a table of $N$ rows: tune a Gaussian process, measure its error on unseen rows exactly (leave-one-out), and
-continue the learning curve to other numbers of rows (`theory.continuation`),
+From a table of $N$ rows: tune a Gaussian process and measure its error on unseen rows exactly (leave-one-out). Below
+$N$ the error is that of random subsets of the rows, without repeats, judged by the others. Beyond $N$ the learning
+curve is continued (`theory.continuation`),
 
 $$E_m = \mathrm{LOO}_N\, \frac{\mathrm{GCV}_m}{\mathrm{GCV}_N}\, f^{(1 + N/m)/2},$$
 
@@ -10,10 +11,10 @@ on $m$ rows cost the test error a factor $1 + c/m$; judged by the $N$ rows that 
 than the best ones by $1 - c/N$. So $f = 1 + 2c/N$; the half of it that $\mathrm{LOO}_N$ lacks stays, the other half
 falls as $1/m$.
 
-The 80% interval adds, in the log, the errors of the level, of the shape (a jackknife), of the model (what a backtest
-and the two kinds of cross-validation disagree by) and of the hyperparameters. Beside it stands the bootstrap: the
-out-of-bag error at sizes up to $N$. Where the method has no right to speak it refuses in a sentence; what was computed
-stays.
+The 80% interval adds, in the log, the errors of the level, of the shape (a jackknife; below $N$ also of the draws), of
+the model (what a backtest and the two kinds of cross-validation disagree by) and of the hyperparameters. Rows that are
+copies of others count once, everywhere. Where the method has no right to speak it refuses in a sentence; what was
+measured stays.
 
 Assumed: rows are independent draws of one law, now and later. The forecast is a report, not an objective: minimised
 over hyperparameters it becomes 10 to 70% too low.
@@ -31,36 +32,19 @@ import threadpoolctl
 import xarray as xr
 
 from quenched.core import checks, results
-from quenched.core.progress import progress
+from quenched.core.progress import progress, say
 from quenched.core.types import InputError, Key, double
-from quenched.processes import learner, simulation
+from quenched.processes import learner
 from quenched.processes.model import Empirical, GaussianProcess
-from quenched.processes.practice import automatic, trials
-from quenched.processes.practice.table import Table, read
+from quenched.processes.practice import copies, judgement, trials
+from quenched.processes.practice.judgement import FARTHEST, FEWEST_FORECAST, Z80
+from quenched.processes.practice.table import read
 from quenched.processes.theory import continuation
 
-Z80 = 1.2816
-"""Half the width of an 80% interval, in standard errors."""
-FARTHEST = 10
-"""A forecast reaches to so many times the rows at hand."""
-FEWEST_FORECAST, FEW = 50, 100
-"""Rows below which a forecast is refused, and below which it is said to rest on little."""
-FULL = 0.9
-"""Share of the rows that the degrees of freedom may use up: beyond, nothing is left to judge by."""
-WORST_BACKTEST, POOR_BACKTEST = 0.35, 0.25
-"""Deviation of the backtest beyond which a forecast is refused, or no better than rough."""
-ROUGH_GAP = 0.15
-"""Log ratio of the two kinds of cross-validation beyond which a forecast is rough: single rows dominate."""
-ROUGH_REFIT = 1.25
-"""Ratio by which tuning anew may raise the error; beyond, the forecast is rough."""
-COPIES = 0.01
-"""Share of rows that may be copies of others."""
-ORDERED = 4.0
-"""Correlation of residuals of neighbouring rows, in its standard errors, beyond which rows are not independent."""
-LARGEST_TUNED = 1000
-"""Rows, at most, on which hyperparameters are tuned (for a minute or two)."""
 GROUPS = 10
 """Groups of rows that the jackknife leaves out in turn."""
+CHECKABLE = 0.9
+"""Share of the rows up to which processes tuned anew leave enough rows to judge them by."""
 WORST = 10
 """Rows that are named as those that hurt most."""
 
@@ -82,7 +66,8 @@ def forecast(
 
     Columns are standardised first, and the kernel sees them so. Errors are shares of the target's variance: 1 is what
     predicting the mean gives. What `error` means: the expected squared error on an unseen row of a process trained on
-    $m$ rows, tuned on them as here.
+    $m$ rows, tuned on them as here. Of rows that are copies of each other one is used; all sizes count rows as the
+    table does, so that as large a share of them is taken for copies.
 
     Args:
         X: the inputs `[N, d]` (or `[N]`), numbers without gaps.
@@ -91,19 +76,21 @@ def forecast(
         rule: where tuning starts, or what to use as it is; by default a squared exponential with a length for each
             column.
         tune: whether hyperparameters are tuned, by the evidence.
-        check: how many honest bootstrap draws to make beside the theory of the out-of-bag error; 0 for none.
-        accuracy: relative standard error to which the out-of-bag error is measured where its theory is not trusted.
-        key: a JAX key, for the random folds, halves and draws.
+        check: how many random subsets of $m < N$ rows to tune anew and train, as a check of `error`; 0 for none.
+        accuracy: relative standard error to which the error of random subsets is measured.
+        key: a JAX key, for the random folds, halves and subsets.
         names: names of the columns, for sentences.
 
     Returns:
         Over `examples`: `error`, `gain` (`error` over that at $N$) and `rmse` (in the target's own units), each with
-        the ends `_low` and `_high` of its 80% interval; `extended` where a power law stands in for the data; `refused`,
-        a sentence where there is no forecast (then the numbers are NaN) and otherwise empty.
-        Over `bootstrap`, sizes up to $N$: `oob_error`, `oob_error_stderr`, `source` ("theory" or "draws"), `oob_rmse`;
-        with `check` also `check_oob_error` and `check_oob_error_stderr`.
-        Over `point`, the rows: `leave_one_out` (residuals, own units) and `point_oob_error`; `worst` are the rows that
-        hurt most. Attributes: `grade` ("A", "rough" or "refused"), `reasons` and the numbers behind them.
+        the ends `_low` and `_high` of its 80% interval; `source`, "subsets" below $N$, "leave-one-out" at $N$ and
+        "continuation" beyond; `extended` where a power law stands in for the data; `refused`, a sentence where there
+        is no forecast (then the numbers are NaN) and otherwise empty. Up to $N$ also `measured`, the error with
+        hyperparameters tuned on all rows, with `measured_stderr` and `draws`; it stays where a forecast is refused.
+        With `check` also `check_error` and `check_error_stderr`.
+        Over `point`, the rows: `leave_one_out` (residuals, own units); `worst` are the rows with the largest.
+        Attributes: `grade` ("A", "rough" or "refused"), `reasons` and the numbers behind them, such as `explained`,
+        the share of the variance that the inputs explain, with its standard error, and `copies`.
 
     Raises:
         InputError: in one sentence, for a table or arguments that cannot be worked with.
@@ -117,29 +104,30 @@ def forecast(
         True
     """
     table = read(X, y, names, keep=rule is not None)
-    law = Empirical(table.X, table.y)
-    sizes = _sizes(examples, law.rows)
+    sizes = _sizes(examples, len(table.y))
     check = checks.whole("check", check, least=0)
     checks.positive("accuracy", checks.number("accuracy", accuracy))
     key, tune = jax.random.key(0) if key is None else checks.key(key), checks.flag("tune", tune)
     draw = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
-    work = 1 + (trials.FOLDS if tune else 0) + trials.HALVINGS + GROUPS
-    with _threads(law.rows):
-        with progress("forecast", work) as advance:
-            tuned = _tuned(law, rule, tune, draw, advance)
-            known = trials.prior(law, tuned.rule)
-            found = _judge(known, tuned.ratio, tuned.rows / law.rows, sizes, draw, advance)
-        bootstrap = _bootstrap(law, tuned.rule, sizes, accuracy, check, key)
-    result = xr.merge([_beyond(found, law, sizes), bootstrap]).assign_attrs(bootstrap.attrs)
-    refusal, remarks = _refusal(found, table), [*table.remarks, *tuned.remarks, *_remarks(found, known)]
-    return _speak(result, found, refusal, remarks, law, tuned.rule, known)
+    world = _world(Empirical(table.X, table.y), rule, tune)
+    checked = world.rows(sizes) < CHECKABLE * world.law.rows if check else np.zeros(len(sizes), bool)
+    work = 2 + trials.FOLDS + trials.HALVINGS + GROUPS + int(np.sum(sizes < len(table.y))) + int(checked.sum())
+    with _threads(), progress("forecast", work) as advance:
+        tuned = _tuned(world, tune, draw, advance)
+        known = trials.prior(world.law, tuned.rule)
+        found = _judge(known, tuned, world.rows(sizes), accuracy, draw, advance)
+        result = _beyond(found, world, sizes)
+        if check:
+            anew = _anew(world, tuned.rule if not tune else world.start, tune, check, sizes, checked, draw, advance)
+            result = result.assign({name: ("examples", value) for name, value in anew.items()})
+    refusal = judgement.refusal(found, world.copies)
+    remarks = [*table.remarks, *tuned.remarks, *judgement.remarks(found, known, world.copies)]
+    return table.in_own_units(_speak(result, found, refusal, remarks, world, tuned.rule, known))
 
 
-def _threads(rows: int) -> contextlib.AbstractContextManager[Any]:
-    """One thread for BLAS on small tables: a second one mostly waits for the first, and makes JAX wait for both."""
-    import scipy.linalg.cython_lapack  # noqa: F401  JAX loads this BLAS at the first decomposition: too late
-
-    return threadpoolctl.threadpool_limits(1 if rows <= LARGEST_TUNED else None, user_api="blas")
+def _threads() -> contextlib.AbstractContextManager[Any]:
+    """One thread for BLAS: matrices are small, and a second thread mostly waits for the first."""
+    return threadpoolctl.threadpool_limits(1, user_api="blas")
 
 
 def _sizes(examples: Any, N: int) -> np.ndarray:
@@ -152,73 +140,85 @@ def _sizes(examples: Any, N: int) -> np.ndarray:
 # What is known --------------------------------------------------------------------------------------------------------
 
 
+class _World(NamedTuple):
+    """A table without the copies in it, and where tuning starts."""
+
+    table: Empirical
+    law: Empirical  # each row once, in the table's units
+    start: GaussianProcess
+    first: np.ndarray  # [N], the place in `law` of each row of the table
+
+    @property
+    def copies(self) -> int:
+        """How many rows are copies of others."""
+        return self.table.rows - self.law.rows
+
+    def rows(self, sizes: np.ndarray) -> np.ndarray:
+        """How many different rows there are among so many."""
+        return sizes * (self.law.rows / self.table.rows)
+
+
+def _world(table: Empirical, rule: GaussianProcess | None, tune: bool) -> _World:
+    """The table with every row once."""
+    if rule is not None and not isinstance(rule, GaussianProcess):
+        raise InputError(f"Argument `rule` must be a GaussianProcess, but {rule!r} was given.")
+    if rule is None and not tune:
+        raise InputError("Argument `rule` must be given when `tune` is False, but it is not.")
+    kept, first = np.unique(
+        copies.groups(np.asarray(table.inputs), np.asarray(table.targets)), return_inverse=True
+    )  # fmt: skip
+    law = trials.rows_of(table, kept)
+    if rule is not None and not callable(rule.kernel) and len(kept) < table.rows:
+        rule = GaussianProcess(np.asarray(rule.kernel)[np.ix_(kept, kept)], rule.noise)
+    return _World(table, law, learner.default_rule(law) if rule is None else rule, first)
+
+
 class _Tuned(NamedTuple):
     rule: GaussianProcess
     ratio: float  # of errors, tuned anew on parts over tuned on all
-    rows: int  # on which the hyperparameters were tuned
+    share: float  # of the rows, on which that was tried
     remarks: tuple[str, ...]
 
 
-def _tuned(
-    law: Empirical, rule: GaussianProcess | None, tune: bool, draw: np.random.Generator, advance: Callable[[int], None]
-) -> _Tuned:
-    """Tune the hyperparameters, and see how much of the error that hides."""
-    if rule is not None and not isinstance(rule, GaussianProcess):
-        raise InputError(f"Argument `rule` must be a GaussianProcess, but {rule!r} was given.")
-    start = learner.default_rule(law) if rule is None else rule
+def _tuned(world: _World, tune: bool, draw: np.random.Generator, advance: Callable[[int], None]) -> _Tuned:
+    """Tune the hyperparameters, first on few rows, and see how much of the error that hides."""
+    law, start, remarks = world.law, world.start, ()
     if not tune:
-        if rule is None:
-            raise InputError("Argument `rule` must be given when `tune` is False, but it is not.")
-        return _Tuned(start, 1.0, law.rows, ())
-    few, remarks = law, ()
-    if law.rows > LARGEST_TUNED and callable(start.kernel):
-        rows = np.sort(draw.permutation(law.rows)[:LARGEST_TUNED])
-        centre, scale = law.units()
-        few = Empirical(np.asarray(law.inputs)[rows], np.asarray(law.targets)[rows], centre, scale)
-        remarks = (f"Hyperparameters were tuned on {LARGEST_TUNED} random rows of {law.rows}.",)
-    with _threads(few.rows):
-        best = learner.most_likely(few, start)
-        advance(1)
-        ratio = 1.0 if law.rows < FEWEST_FORECAST else trials.refit_ratio(few, start, best, draw, advance)
-    return _Tuned(best, ratio, few.rows, remarks)
+        return _Tuned(start, 1.0, 1.0, ())
+    small = not callable(start.kernel)
+    few = law if small else trials.subset(law, draw, trials.FIRST_TUNED)
+    best = first = learner.most_likely(few, start, tolerance=trials.SHARP)
+    advance(1)
+    if few.rows < law.rows:
+        if law.rows > trials.LARGEST_TUNED:
+            remarks = (f"Hyperparameters were tuned on {trials.LARGEST_TUNED} random rows of {law.rows}.",)
+            _say_first(law, first)
+        best = learner.most_likely(trials.subset(law, draw, trials.LARGEST_TUNED), first, tolerance=trials.SHARP)
+    advance(1)
+    ratio = 1.0 if law.rows < FEWEST_FORECAST else trials.refit_ratio(few, start, first, draw, advance)
+    return _Tuned(best, ratio, few.rows / law.rows, remarks)
 
 
-class _Found(NamedTuple):
-    """All numbers of a forecast before anything is refused; arrays over the asked sizes."""
-
-    rows: int
-    loo: float
-    residual: np.ndarray  # [N]
-    training: float
-    error: np.ndarray
-    gain: np.ndarray
-    spread: np.ndarray  # standard error of log error
-    gain_spread: np.ndarray
-    extended: np.ndarray
-    H: float
-    backtest: float
-    refit: float
-    df1: float
+def _say_first(law: Empirical, rule: GaussianProcess) -> None:
+    """First numbers of a large table, from hyperparameters tuned on few of its rows."""
+    known = trials.prior(law, rule)
+    modes = known.modes()
+    left = continuation.left_out(modes, known.s2)
+    at = continuation.curve(modes.spectrum, known.s2, np.array([law.rows, 2 * law.rows]))
+    wide = float(np.exp(Z80 * continuation.level_error(modes, known.s2, left)))
+    say(f"First numbers: with all rows the error is about {left.error:.3g} ({left.error / wide:.3g} to "
+        f"{left.error * wide:.3g}), with twice as many {at.gcv[1] / at.gcv[0] - 1:+.1%}.")  # fmt: skip
 
 
 def _judge(
     known: trials.Prior,
-    ratio: float,
-    share: float,
+    tuned: _Tuned,
     sizes: np.ndarray,
+    accuracy: float,
     draw: np.random.Generator,
     advance: Callable[[int], None],
-) -> _Found:
-    r"""Error, gain and their standard errors in the log.
-
-    Args:
-        known: prior covariance and targets.
-        ratio: by which tuning anew raises the error.
-        share: of the rows, on which hyperparameters were tuned.
-        sizes: numbers of rows.
-        draw: chooses groups and halves.
-        advance: is told of steps done.
-    """
+) -> judgement.Found:
+    r"""Error, gain and their standard errors in the log, at numbers of different rows."""
     modes, s2, N = known.modes(), known.s2, len(known.y)
     left = continuation.left_out(modes, s2)
     at = continuation.curve(modes.spectrum, s2, np.append(sizes, N))
@@ -228,122 +228,128 @@ def _judge(
     groups = draw.permutation(N) % min(GROUPS, N)
     se_r = continuation.shape_error(modes, s2, sizes, groups, advance)
     gap = continuation.shape_gap(modes, s2, at)[:-1]
-    shape = np.log(at.gcv[:-1] / at.gcv[-1]) + np.where(sizes < N, gap, 0.0)  # below N row by row is more exact
-    tau = _model_error(np.abs(np.log2(sizes / N)), np.abs(gap), b, H)
-    log_f = share * np.log(max(ratio, 1.0))
+    measured = _measured(known, left, sizes, accuracy, draw, advance)
+    below = sizes < N
+    shape = np.where(below, np.log(measured.error / left.error), np.log(at.gcv[:-1] / at.gcv[-1]))
+    drawn = np.where(below, measured.stderr / measured.error, 0.0)
+    tau = np.where(below, drawn, _model_error(np.log2(np.maximum(sizes / N, 1.0)), np.abs(gap), b, H))
+    tau = np.hypot(tau, np.where(sizes == N, 0.0, known.neglected / s2))
+    log_f = tuned.share * np.log(max(tuned.ratio, 1.0))
     tuning, unsure = log_f * (1 + N / sizes) / 2, log_f * np.maximum(N / sizes, (1 + N / sizes) / 2)
     present, error = left.error * np.exp(log_f), left.error * np.exp(shape + tuning)
     # A few rows tell their mean at least; tuning on very few may seem to cost more than anything could.
-    error = np.where(sizes < N, np.minimum(error, np.maximum(present, 1 + 1 / sizes)), error)
-    return _Found(
-        N, left.error, left.residual, float(np.mean(left.training**2)), error, error / present,
+    error = np.where(below, np.minimum(error, np.maximum(present, 1 + 1 / sizes)), error)
+    return judgement.Found(
+        N, known.y, left.error, left.residual, float(np.mean(left.training**2)), error, error / present,
         np.sqrt(se0**2 + se_r**2 + tau**2 + (unsure / 2) ** 2),
         np.sqrt(se_r**2 + tau**2 + ((unsure - log_f) / 2) ** 2),
-        at.extended[:-1], H, b, ratio, float(at.state.df1[-1]),
+        measured, at.extended[:-1], H, b, tuned.ratio, present, float(at.state.df1[-1]),
     )  # fmt: skip
 
 
+def _measured(
+    known: trials.Prior,
+    left: continuation.LeftOut,
+    sizes: np.ndarray,
+    accuracy: float,
+    draw: np.random.Generator,
+    advance: Callable[[int], None],
+) -> trials.Measured:
+    """What can be measured, over sizes: subsets of the rows below all of them, leave-one-out at all."""
+    N = len(known.y)
+    error, stderr, draws = np.full(len(sizes), np.nan), np.full(len(sizes), np.nan), np.zeros(len(sizes), int)
+    error[sizes == N], stderr[sizes == N] = left.error, 0.0
+    for i in np.flatnonzero(sizes < N):
+        m = int(np.clip(round(sizes[i]), 1, N - 1))
+        error[i], stderr[i], draws[i] = trials.subsets(known, left.residual, m, accuracy, draw)
+        advance(1)
+    return trials.Measured(error, stderr, draws)
+
+
 def _model_error(doublings: np.ndarray, gap: np.ndarray, b: float, H: float) -> np.ndarray:
-    """The error of the shape that its own spread does not show, in the log.
+    """The error of the shape beyond all rows that its own spread does not show, in the log.
 
     Args:
-        doublings: how often $N$ has to be doubled, or halved, for each size.
+        doublings: how often $N$ has to be doubled for each size.
         gap: between the two kinds of cross-validation, at each size.
         b: log deviation of the backtest, which is over one doubling.
         H: log ratio of the two kinds of cross-validation at $N$.
     """
-    doubt = max(abs(b) if np.isfinite(b) else 0.0, H if H > ROUGH_GAP else 0.0)
+    doubt = max(abs(b) if np.isfinite(b) else 0.0, H if H > judgement.ROUGH_GAP else 0.0)
     near = np.minimum(doublings, 1.0)  # at N itself leave-one-out is exact, and the shape is certain
     return np.max([0.02 * doublings, gap / 2, near * doubt / 2], axis=0)
 
 
-# What may be said -----------------------------------------------------------------------------------------------------
+def _anew(
+    world: _World,
+    start: GaussianProcess,
+    tune: bool,
+    count: int,
+    sizes: np.ndarray,
+    chosen: np.ndarray,
+    draw: np.random.Generator,
+    advance: Callable[[int], None],
+) -> dict[str, np.ndarray]:
+    """The error of processes tuned anew on random subsets, at some sizes; NaN at the others."""
+    values = np.full((2, len(sizes)), np.nan)
+    for i in np.flatnonzero(chosen):
+        m = max(round(float(world.rows(sizes[i : i + 1])[0])), 1)
+        values[:, i] = trials.anew(world.law, start, tune, m, count, draw)
+        advance(1)
+    return dict(zip(("check_error", "check_error_stderr"), values, strict=True))
 
 
-def _refusal(found: _Found, table: Table) -> str:
-    """Why there is no forecast at all, in a sentence; empty where there is one."""
-    N, r = found.rows, found.residual - found.residual.mean()
-    if N < FEWEST_FORECAST:
-        return f"A forecast needs at least {FEWEST_FORECAST} rows, and there are {N}."
-    copies = N - len(np.unique(np.column_stack([table.X, table.y]), axis=0))
-    if copies > COPIES * N:
-        return f"{copies} of {N} rows are copies of others, so that no row is unseen: remove them and ask again."
-    lag = float(r[1:] @ r[:-1] / (r @ r))
-    if abs(lag) > ORDERED / np.sqrt(N):
-        return (f"Residuals of neighbouring rows are correlated ({lag:+.2f}): the rows seem to be in order of time, in "
-                "groups or sorted, so that rows to come may differ from these; if they are independent, shuffle them "
-                "and ask again.")  # fmt: skip
-    if found.df1 > FULL * N:
-        return (f"The process uses {found.df1:.0f} degrees of freedom for {N} rows (noise too low), which leaves "
-                "nothing to judge it by.")  # fmt: skip
-    if abs(found.backtest) > WORST_BACKTEST:
-        way = "high" if found.backtest > 0 else "low"
-        return (f"Forecasts of the present error from halves of the rows were {abs(np.expm1(found.backtest)):.0%} too "
-                f"{way}.")  # fmt: skip
-    return ""
+# What is said ---------------------------------------------------------------------------------------------------------
 
 
-def _remarks(found: _Found, known: trials.Prior) -> list[str]:
-    """Why a forecast is rough, or rests on little."""
-    said = []
-    if FEWEST_FORECAST <= found.rows < FEW:
-        said.append(f"There are only {found.rows} rows, which is little to forecast from.")
-    if found.H > ROUGH_GAP:
-        said.append(f"Rough: single rows dominate the error (leave-one-out is {np.expm1(found.H):.0%} above "
-                    "generalised cross-validation).")  # fmt: skip
-    if abs(found.backtest) > POOR_BACKTEST:
-        said.append(f"Rough: forecasts of the present error from halves of the rows were off by "
-                    f"{abs(np.expm1(found.backtest)):.0%}.")  # fmt: skip
-    if found.refit > ROUGH_REFIT:
-        said.append(f"Rough: hyperparameters tuned anew raise the error by {found.refit - 1:.0%}, so there are many "
-                    "for so few rows.")  # fmt: skip
-    if known.neglected > 0.1 * known.s2:
-        said.append(f"Rough: the low-rank kernel leaves out {known.neglected:.2g} of the prior variance, not far below "
-                    f"the noise of {known.s2:.2g}.")  # fmt: skip
-    return said
-
-
-def _beyond(found: _Found, law: Empirical, sizes: np.ndarray) -> xr.Dataset:
+def _beyond(found: judgement.Found, world: _World, sizes: np.ndarray) -> xr.Dataset:
     """The forecast over `examples`, before anything is refused."""
-    scale = float(law.units()[1])
+    scale, N = float(world.law.units()[1]), world.table.rows
     wide, narrow = np.exp(Z80 * found.spread), np.exp(Z80 * found.gain_spread)
     values = {
         "error": found.error, "error_low": found.error / wide, "error_high": found.error * wide,
         "gain": found.gain, "gain_low": found.gain / narrow, "gain_high": found.gain * narrow,
     }  # fmt: skip
     values |= {name.replace("error", "rmse"): scale * np.sqrt(values[name]) for name in list(values)[:3]}
-    return xr.Dataset(
-        {name: ("examples", value) for name, value in values.items()} | {"extended": ("examples", found.extended)},
-        {"examples": sizes},
-    )
+    source = np.where(sizes < N, "subsets", np.where(sizes == N, "leave-one-out", "continuation"))
+    values |= {
+        "measured": found.measured.error, "measured_stderr": found.measured.stderr, "draws": found.measured.draws,
+        "source": source, "extended": found.extended,
+    }  # fmt: skip
+    return xr.Dataset({name: ("examples", value) for name, value in values.items()}, {"examples": sizes})
 
 
 def _speak(
     result: xr.Dataset,
-    found: _Found,
+    found: judgement.Found,
     refusal: str,
     remarks: list[str],
-    law: Empirical,
+    world: _World,
     rule: GaussianProcess,
     known: trials.Prior,
 ) -> xr.Dataset:
     """Take back what may not be said, and say why; describe where the rest comes from."""
-    sizes, N = result["examples"].values, law.rows
+    sizes, N = result["examples"].values, world.table.rows
     far = f"This is more than {FARTHEST} times the {N} rows at hand."
     refused = np.array([refusal or (far if m > FARTHEST * N else "") for m in sizes])
-    for name, value in result.data_vars.items():
-        if value.dims == ("examples",) and value.dtype.kind == "f":
-            result[name] = value.where(refused == "")
+    for name in (f"{name}{end}" for name in ("error", "gain", "rmse") for end in ("", "_low", "_high")):
+        result[name] = result[name].where(refused == "")
     result["refused"] = ("examples", refused)
-    centre, scale = (float(x) for x in law.units())
-    result["leave_one_out"] = ("point", scale * found.residual)
+    centre, scale = (float(x) for x in world.law.units())
+    predicted = np.asarray(world.law.targets) - scale * found.residual
+    result["leave_one_out"] = ("point", np.asarray(world.table.targets) - predicted[world.first])
+    kept = np.unique(world.first, return_index=True)[1]
+    result["worst"] = ("rank", kept[np.argsort(-np.abs(found.residual), kind="stable")[:WORST]])
+    result = result.assign_coords(point=np.arange(N))
     rough = any(remark.startswith("Rough") for remark in remarks)
     grade = "refused" if np.all(refused != "") else "rough" if rough else "A"
     reasons = [refusal, *(remark for remark in remarks if not remark.startswith("Rough"))] if refusal else remarks
+    explained, stderr = judgement.explained(found)
     return result.assign_attrs(
-        grade=grade, reasons="\n".join(reasons), rows=N, target_scale=scale, target_centre=centre,
-        noise=float(rule.noise), kernel=_words(rule), leave_one_out=found.loo, training_error=found.training,
-        backtest=found.backtest, H=found.H, refit_ratio=found.refit, df1=found.df1, jitter=known.jitter,
+        grade=grade, reasons="\n".join(reasons), rows=N, copies=world.copies, target_scale=scale,
+        target_centre=centre, noise=float(rule.noise), kernel=_words(rule), leave_one_out=found.loo,
+        training_error=found.training, explained=explained, explained_stderr=stderr, backtest=found.backtest,
+        H=found.H, refit_ratio=found.refit, df1=found.df1, jitter=known.jitter, neglected=known.neglected,
         science="processes", source="forecast", version=results.version(), format=results.FORMAT,
     )  # fmt: skip
 
@@ -351,31 +357,3 @@ def _speak(
 def _words(rule: GaussianProcess) -> str:
     """The kernel as text."""
     return results.describe(rule.kernel) if callable(rule.kernel) else "a matrix"
-
-
-# The bootstrap --------------------------------------------------------------------------------------------------------
-
-
-def _bootstrap(
-    law: Empirical, rule: GaussianProcess, sizes: np.ndarray, accuracy: float, check: int, key: Key
-) -> xr.Dataset:
-    """The out-of-bag error at sizes up to all rows, and the rows that contribute most to it."""
-    within = np.unique(np.append(sizes[sizes <= law.rows], law.rows))
-    curve_key, check_key = jax.random.split(key)
-    rank = None if law.rows <= trials.LARGEST_DENSE else trials.RANK
-    out = automatic.curve(law, rule, examples=within, accuracy=accuracy, rank=rank, key=curve_key)
-    here, scale = out.isel(examples=-1), float(law.units()[1])
-    kept = out[["oob_error", "oob_error_stderr", "source"]].reset_coords(drop=True)
-    result = kept.rename(examples="bootstrap").drop_attrs()
-    result["oob_rmse"] = scale * np.sqrt(result["oob_error"])
-    point = np.asarray(here["point_oob_error"])
-    result["point_oob_error"] = ("point", point)
-    result["worst"] = ("rank", np.argsort(-point)[:WORST])
-    result = result.assign_coords(point=np.arange(law.rows))
-    if check:
-        honest = simulation.measure(
-            law, rule, examples=within, runs=check, key=check_key, simulator=simulation.Plain(), variance=False
-        )
-        for name in ("oob_error", "oob_error_stderr"):
-            result[f"check_{name}"] = ("bootstrap", np.asarray(honest[name]))
-    return result.assign_attrs({name: float(here[name]) for name in ("error_632", "error_632plus")})

@@ -6,9 +6,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 
-from quenched.core.types import InputError
+from quenched.core.columns import Column, check, power_of_two, read_column
+from quenched.core.types import InputError, printable
 from quenched.processes.model import FEWEST
+
+USUAL = 1e100
+"""Size of targets, and of one over them, within which they are taken as they are."""
+OWN_UNITS = ("rmse", "rmse_low", "rmse_high", "leave_one_out", "target_scale", "target_centre")
+"""What a forecast gives in the units of the targets."""
 
 
 class Table(NamedTuple):
@@ -16,13 +23,23 @@ class Table(NamedTuple):
 
     Attributes:
         X: `[N, d]`, of mean 0 and variance 1.
-        y: `[N]`, in their own units.
+        y: `[N]`, in units of `unit`.
+        unit: of the targets: 1, or a power of two where their squares would be no numbers.
         remarks: sentences about what was done.
     """
 
     X: np.ndarray
     y: np.ndarray
+    unit: float
     remarks: tuple[str, ...]
+
+    def in_own_units(self, result: xr.Dataset) -> xr.Dataset:
+        """A forecast that was made in units of `unit`, in those of the targets."""
+        if self.unit == 1:
+            return result
+        there = {name: result[name] * self.unit for name in OWN_UNITS if name in result}
+        said = {n: result.attrs[n] * self.unit for n in OWN_UNITS if n in result.attrs and n not in there}
+        return result.assign(there).assign_attrs(said)
 
 
 def read(X: Any, y: Any, names: Sequence[str] | None, *, keep: bool) -> Table:
@@ -37,46 +54,71 @@ def read(X: Any, y: Any, names: Sequence[str] | None, *, keep: bool) -> Table:
     Raises:
         InputError: in one sentence, if these are not numbers, not finite, too few or all the same.
     """
-    names = [str(name) for name in (getattr(X, "columns", ()) if names is None else names)]
-    inputs = _numbers("X", X, names)
-    inputs = inputs[:, None] if inputs.ndim == 1 else inputs
-    targets = _numbers("y", y, [])
-    if inputs.ndim != 2 or targets.ndim != 1 or len(inputs) != len(targets):
-        raise InputError(f"Arguments `X` and `y` must have shapes [N, d] and [N], but they are {inputs.shape} and "
-                         f"{targets.shape}.")  # fmt: skip
-    if len(targets) < FEWEST:
-        raise InputError(f"Argument `y` must have at least {FEWEST} rows, but there are {len(targets)}.")
-    names = names or [str(k) for k in range(inputs.shape[1])]
-    if len(names) != inputs.shape[1]:
-        raise InputError(f"Argument `names` must name each of the {inputs.shape[1]} columns of `X`, but it has "
-                         f"{len(names)} names.")  # fmt: skip
-    for name, column in [*zip(names, inputs.T, strict=True), (None, targets)]:
-        if bad := int(np.sum(~np.isfinite(column))):
-            where = "Argument `y`" if name is None else f"Column `{name}` of `X`"
-            raise InputError(f"{where} must be finite, but {bad} of its values are missing or infinite.")
-    centred = inputs - inputs.mean(axis=0)
-    spread = centred.std(axis=0)
-    varies = spread > 1e-12 * np.maximum(np.abs(inputs).max(axis=0), 1e-300)
-    if not varies.any():
+    inputs, (target,) = _columns("X", X, names), _column("y", y)
+    rows = {len(column.values) for column in (*inputs, target)}
+    if len(rows) > 1:
+        raise _misshapen(X, y)
+    if len(target.values) < FEWEST:
+        raise InputError(f"Argument `y` must have at least {FEWEST} rows, but there are {len(target.values)}.")
+    check("Argument `X`", inputs, first=0)
+    check("Argument `y`", [target], first=0)
+    remarks = [column.note for column in (*inputs, target) if column.note]
+    standard = [_standardised(column.values) for column in inputs]
+    if all(one is None for one in standard):
         raise InputError("Argument `X` must have a column that varies, but all are constant.")
-    constant = [name for name, moves in zip(names, varies, strict=True) if not moves]
-    remarks = (f"Constant columns were left out: {', '.join(constant)}.",) if constant else ()
-    centred[:, ~varies] = 0.0
-    standard = centred / np.where(varies, spread, 1.0)
-    return Table(standard if keep else standard[:, varies], targets, remarks)
+    constant = [column.name for column, one in zip(inputs, standard, strict=True) if one is None]
+    if constant:
+        remarks.append(f"Constant columns were left out: {', '.join(constant)}.")
+    kept = [np.zeros_like(target.values) if one is None else one for one in standard if keep or one is not None]
+    largest = float(np.abs(target.values).max())
+    unit = 1.0 if largest == 0 or 1 / USUAL < largest < USUAL else float(power_of_two(largest))
+    return Table(np.column_stack(kept), target.values / unit, unit, tuple(remarks))
 
 
-def _numbers(argument: str, value: Any, names: Sequence[str]) -> np.ndarray:
-    """The value as float64, or a sentence that says where it is not numbers."""
+def _columns(argument: str, value: Any, names: Sequence[str] | None) -> list[Column]:
+    """The columns of a table or of a vector."""
+    given = getattr(value, "columns", None) if names is None else names
+    if hasattr(value, "iloc") and getattr(value, "ndim", 0) == 2:  # a data frame: each column has its own type
+        cells = [value.iloc[:, k] for k in range(value.shape[1])]
+    else:
+        array = _array(argument, value)
+        if array.ndim not in (1, 2):
+            raise InputError(f"Argument `{argument}` must have shape [N, d] or [N], but it is {array.shape}.")
+        cells = [array] if array.ndim == 1 else [array[:, k] for k in range(array.shape[1])]
+    if not cells:
+        raise InputError(f"Argument `{argument}` must have columns, but it has none.")
+    called = [str(k) for k in range(len(cells))] if given is None else [printable(str(name)) for name in given]
+    if len(called) != len(cells):
+        raise InputError(f"Argument `names` must name each of the {len(cells)} columns of `{argument}`, but it has "
+                         f"{len(called)} names.")  # fmt: skip
+    return [read_column(name, column) for name, column in zip(called, cells, strict=True)]
+
+
+def _column(argument: str, value: Any) -> list[Column]:
+    """A single column, without a name."""
+    array = value if hasattr(value, "iloc") else _array(argument, value)
+    if np.ndim(array) != 1:
+        raise InputError(f"Arguments `X` and `y` must have shapes [N, d] and [N], but `{argument}` is "
+                         f"{np.shape(array)}.")  # fmt: skip
+    return [read_column("", array)]
+
+
+def _array(argument: str, value: Any) -> np.ndarray:
+    """Whatever was given, as an array that keeps its mask."""
     try:
-        return np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        pass
-    array = np.asarray(value, dtype=object)
-    for k, column in enumerate(array.T if array.ndim == 2 else []):
-        try:
-            column.astype(np.float64)
-        except (TypeError, ValueError):
-            name = names[k] if k < len(names) else str(k)
-            raise InputError(f"Column `{name}` of `{argument}` must be numbers, but it is not.") from None
-    raise InputError(f"Argument `{argument}` must be numbers, but it is not.")
+        return value if isinstance(value, np.ma.MaskedArray) else np.asarray(value)
+    except ValueError:  # rows of different lengths
+        raise InputError(f"Argument `{argument}` must have rows of one length, but it has not.") from None
+
+
+def _misshapen(X: Any, y: Any) -> InputError:
+    return InputError(f"Arguments `X` and `y` must have shapes [N, d] and [N], but they are {np.shape(X)} and "
+                      f"{np.shape(y)}.")  # fmt: skip
+
+
+def _standardised(values: np.ndarray) -> np.ndarray | None:
+    """A column of mean 0 and variance 1; None where it does not vary."""
+    scaled = values / power_of_two(values)
+    centred = scaled - scaled.mean()
+    spread = centred.std()
+    return centred / spread if spread > 1e-12 * np.abs(scaled).max() else None

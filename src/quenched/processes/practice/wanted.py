@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import xarray as xr
 
@@ -9,7 +11,9 @@ from quenched.core import checks
 from quenched.core.types import InputError
 
 
-def examples_for(result: xr.Dataset, error: float) -> float | tuple[float, float]:
+def examples_for(
+    result: xr.Dataset, error: float | None = None, *, gain: float | None = None
+) -> float | tuple[float, float]:
     """The number of examples at which an error is reached.
 
     Between sizes the log of the error is taken to be linear in the log of the size.
@@ -17,12 +21,15 @@ def examples_for(result: xr.Dataset, error: float) -> float | tuple[float, float
     Args:
         result: of `curve`, `measure` or `forecast`, at two or more sizes.
         error: the wanted error on unseen rows, as a share of the target's variance.
+        gain: instead of it, the wanted error as a share of the present one, below 1; for a forecast only. This is the
+            better question: how the error changes is known better than how large it is.
 
     Returns:
         For a curve, the smallest number of examples whose out-of-bag error is at most `error`. For a forecast a range
         `(low, high)`, from both ends of its 80% interval, each made monotone; it is known to a factor of 2 at best.
         `high` is infinite where the upper end does not come down to `error` within the forecast's sizes, and `low` is
-        the smallest of these where the lower end begins below `error`.
+        the smallest of these where the lower end begins below `error`. A range for `gain` never begins below the rows
+        at hand.
 
     Raises:
         InputError: if the error is not reached at any size of the result, if it is reached at all of them, or if the
@@ -36,25 +43,30 @@ def examples_for(result: xr.Dataset, error: float) -> float | tuple[float, float
         20.0
     """
     checks.kind("result", result, xr.Dataset, "a result of curve, measure or forecast")
-    checks.positive("error", checks.number("error", error))
+    if (error is None) == (gain is None):
+        raise InputError("Arguments `error` and `gain` must be one of the two, but both or none were given.")
+    if gain is not None:
+        return _gain_range(result, checks.number("gain", gain))
+    error = checks.number("error", error)
+    checks.positive("error", error)
     if "refused" in result:
-        return _range(result, float(error))
+        return _range(result, error)
     if "oob_error" not in result or result["oob_error"].dims != ("examples",) or result.sizes["examples"] < 2:
         raise InputError("Argument `result` must be a forecast or a curve with `oob_error` at two or more sizes, "
                          "but it is not.")  # fmt: skip
     sizes, errors = result["examples"].values, result["oob_error"].values
     good = np.isfinite(errors)
-    found = _crossing(sizes[good], errors[good], float(error))
+    found = _crossing(sizes[good], errors[good], error)
     if not np.isfinite(found):
-        raise _unreachable(float(error), float(np.min(errors[good])), sizes[good])
+        raise _unreachable(error, float(np.min(errors[good])), sizes[good])
     if found <= sizes[good][0]:
-        raise _reached(float(error), sizes[good])
+        raise _reached(error, sizes[good])
     return found
 
 
 def _range(result: xr.Dataset, error: float) -> tuple[float, float]:
     """From both ends of a forecast's interval."""
-    spoken = result.isel(examples=np.flatnonzero(result["refused"].values == ""))
+    spoken = _spoken(result)
     if spoken.sizes["examples"] < 2:
         said = [text for text in result["refused"].values if text]
         raise InputError(f"Argument `result` must have forecasts at two or more sizes, but it has "
@@ -66,6 +78,58 @@ def _range(result: xr.Dataset, error: float) -> tuple[float, float]:
     if high <= sizes[0]:
         raise _reached(error, sizes)
     return low, high
+
+
+class Sooner(NamedTuple):
+    """Numbers of examples at which a share of the present error is reached, infinite where it is not.
+
+    Attributes:
+        low: by the lower end of the 80% interval of the change.
+        best: by its best estimate.
+        high: by its upper end.
+        farthest: the largest size there is a forecast for.
+    """
+
+    low: float
+    best: float
+    high: float
+    farthest: float
+
+
+def sooner(result: xr.Dataset, gain: float) -> Sooner:
+    """Where a forecast reaches a share of the present error, among the rows at hand and more.
+
+    Raises:
+        InputError: for what is no forecast, a refused one, or one that does not go beyond the rows at hand.
+    """
+    if "refused" not in result or "rows" not in result.attrs:
+        raise InputError("Argument `result` must be a forecast to be asked for a gain, but it is not.")
+    if not 0 < gain < 1:
+        raise InputError(f"Argument `gain` must be between 0 and 1, but {gain:g} was given.")
+    spoken, rows = _spoken(result), float(result.attrs["rows"])
+    ahead = spoken.isel(examples=np.flatnonzero(spoken["examples"].values > rows))
+    if not ahead.sizes["examples"]:
+        said = [text for text in result["refused"].values if text]
+        raise InputError("Argument `result` must have forecasts beyond the rows at hand, but it has "
+                         f"none{': ' + said[0] if said else '.'}")  # fmt: skip
+    sizes = np.append(rows, ahead["examples"].values)
+    low, best, high = (
+        _crossing(sizes, np.append(1.0, ahead[name].values), gain) for name in ("gain_low", "gain", "gain_high")
+    )
+    return Sooner(low, best, high, float(sizes[-1]))
+
+
+def _gain_range(result: xr.Dataset, gain: float) -> tuple[float, float]:
+    found = sooner(result, gain)
+    if not np.isfinite(found.low):
+        raise InputError(f"Argument `gain` must be one that is reached by {found.farthest:g} examples, but {gain:g} is "
+                         "not.")  # fmt: skip
+    return found.low, found.high
+
+
+def _spoken(result: xr.Dataset) -> xr.Dataset:
+    """The sizes at which a forecast speaks."""
+    return result.isel(examples=np.flatnonzero(result["refused"].values.astype(str) == ""))
 
 
 def _crossing(sizes: np.ndarray, errors: np.ndarray, error: float) -> float:

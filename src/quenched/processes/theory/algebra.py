@@ -54,6 +54,10 @@ class Response(eqx.Module):
         """Row `i` of $G$."""
 
     @abc.abstractmethod
+    def matrix(self) -> Array:
+        """All of $G$."""
+
+    @abc.abstractmethod
     def weigh(self, kappa: Array) -> Any:
         """What `block` needs to know of the weights `kappa`, computed once for all blocks."""
 
@@ -99,6 +103,10 @@ class Dense(Response):
     def row(self, i: Array) -> Array:
         """Row `i` of $G$."""
         return self.G[i]
+
+    def matrix(self) -> Array:
+        """All of $G$."""
+        return self.G
 
     def weigh(self, kappa: Array) -> Array:
         """The weights themselves."""
@@ -196,6 +204,11 @@ class Thin(Response):
         r"""$H h_i$, and the diagonal."""
         low = _over_chunks(lambda H, h: H @ h, self.H, self._rows(i))
         return low.at[i].add(self.d[i])
+
+    def matrix(self) -> Array:
+        r"""$H H^T + \mathrm{diag}\,d$."""
+        H = self.H.reshape(-1, self.H.shape[2])
+        return H @ H.T + jnp.diag(self.d)
 
     def weigh(self, kappa: Array) -> tuple[Array, Array]:
         r"""$H^T \mathrm{diag}(\kappa) H$, and the weights."""

@@ -84,6 +84,19 @@ class Cavity(Closure):
         a1, a2, t1, t2 = _averages(oob, mu, s2, terms)
         return Site(t1 / a1, (t2 - jnp.square(t1)) / (a2 * jnp.square(a1)), a1)
 
+    def scattering(self, g: Array, mu: Array, s2: Array, terms: int) -> tuple[Array, Array]:
+        r"""How much data sets differ at a row: $v = \langle \tau^2 \rangle$ and $\langle \tau^3 \rangle/v$.
+
+        Here $\tau = \delta/(1 + \delta g)$ with $\delta = s/\sigma^2 - u$; it has mean 0, and
+        $1 - \tau g = 1/(a_1 (1 + s x))$.
+        """
+        oob = cavity_variance(g, mu, s2, terms)
+        s, p = poisson(mu, terms)
+        shrink = 1 / (1 + oob[..., None] * (s / s2))
+        tau = (1 - shrink / jnp.sum(p * shrink, axis=-1, keepdims=True)) / g[..., None]
+        second, third = (jnp.sum(p * tau**k, axis=-1) for k in (2, 3))
+        return second, third / jnp.where(second > 0, second, 1.0)
+
 
 def closure_of(closure: Any) -> Closure:
     """The closure that was asked for, by default `Cavity()`."""

@@ -23,16 +23,19 @@ from quenched.processes.model import (
     MEASURES,
     MULTIPLICITIES,
     Empirical,
+    FixedTotal,
     GaussianProcess,
+    Total,
     check_pair,
     coordinates,
     declared,
     numbers,
     sizes_of,
+    total_of,
 )
-from quenched.processes.theory import lowrank, trust
-from quenched.processes.theory.algebra import Algebra, Exact
-from quenched.processes.theory.closures import Closure, closure_of, terms_for
+from quenched.processes.theory import crossing, lowrank, trust
+from quenched.processes.theory.algebra import Algebra, Exact, Response
+from quenched.processes.theory.closures import Cavity, Closure, closure_of, terms_for
 from quenched.processes.theory.solution import Solution, solve, solved
 
 LARGEST_EXACT = 20_000
@@ -61,10 +64,11 @@ class State(NamedTuple):
 
 
 def state(law: Empirical, rule: GaussianProcess, examples: Real, closure: Closure | None = None) -> State:
-    r"""The learning curve at one size: a pure JAX function of law, rule and size, to be compiled and differentiated.
+    r"""The closure at one size: a pure JAX function of law, rule and size, to be compiled and differentiated.
 
-    The equations are exact in the kernel ($O(N^3)$). Derivatives with respect to kernel parameters, noise, targets,
-    inputs and `examples` are those of the solution, by one implicit step.
+    `curve` adds what the closure leaves out, at trusted sizes a few percent at most; here is the closure alone. The
+    equations are exact in the kernel ($O(N^3)$). Derivatives with respect to kernel parameters, noise, targets, inputs
+    and `examples` are those of the solution, by one implicit step.
 
     Args:
         law: the world.
@@ -176,30 +180,71 @@ class Solver:
         reference: errors that need no average, exact.
     """
 
-    def __init__(self, law: Empirical, rule: GaussianProcess, closure: Closure | None = None, rank: int | None = None):
-        self.closure = closure_of(closure)
+    def __init__(
+        self, law: Empirical, rule: GaussianProcess, closure: Closure | None = None, rank: int | None = None,
+        total: Total | None = None,
+    ):  # fmt: skip
+        self.closure, self.total = closure_of(closure), total_of(total)
         self.rows = law.rows
+        if self._sums_walks:
+            checks.memory(f"The kernel matrices of {law.rows} rows", crossing.MATRICES * 8.0 * law.rows**2)
         self._algebra, self._y, self._s2, self.about, self._factor = _prepare(law, rule, rank)
         self.reference = reference(self._algebra, self._y, self._s2, law.rows)
-        self._start = self._algebra.prior()
+        self._known = [(0.0, self._algebra.prior())]  # sizes and their solutions, ascending
 
     def at(self, m: float) -> dict[str, np.ndarray]:
         """All measures at one size, with the self-check."""
         mu, terms, y, s2, N = jnp.asarray(m / self.rows), terms_for(m / self.rows), self._y, self._s2, self.rows
-        found, response = solved(
-            self._algebra, y, s2, mu, self.closure, self._start, terms=terms, implicit=False
-        )  # fmt: skip
+        found, response = self._solved(m)
         check = trust.cluster_check(found, response, y, s2, mu, terms=terms, rows=N)
-        if found.outcome == Outcome.converged:
-            self._start = found.g  # otherwise the next size begins where this one did
-        cut = jax.tree.map(lambda x: x[:N] if np.ndim(x) else x, found)
-        row = {name: np.asarray(x) for name, x in _compiled_measures(cut, y[:N], s2)._asdict().items()}
-        row |= {"self_check_error": np.asarray(check.oob_error), "self_check_variance": np.asarray(check.oob_variance)}
-        row["trusted"] = np.asarray(trust.is_trusted(check)) & (row["outcome"] == Outcome.converged)
+        final, shift = self._corrected(self._cut(found), response, m)
+        values = _compiled_measures(final, y[:N], s2)._asdict()
+        values |= {"self_check_error": check.oob_error, "self_check_variance": check.oob_variance}
+        values |= {"self_check_shift_error": shift.oob_error, "self_check_shift_variance": shift.oob_variance}
+        row = {name: np.asarray(x) for name, x in values.items()}
+        trusted = trust.is_trusted(check, shift, self._sums_walks)
+        row["trusted"] = np.asarray(trusted) & (row["outcome"] == Outcome.converged)
         if self._factor is not None:
-            bound = lowrank.variance_bound(self._factor, row["point_variance"], np.asarray(cut.u))
+            bound = lowrank.variance_bound(self._factor, row["point_variance"], np.asarray(final.u))
             row["variance_bound"] = np.asarray(bound)
         return row
+
+    def _cut(self, found: Solution) -> Solution:
+        """The true rows, without those that fill up a low-rank factor."""
+        return jax.tree.map(lambda x: x[: self.rows] if np.ndim(x) else x, found)
+
+    @property
+    def _sums_walks(self) -> bool:
+        """Whether what the closure leaves out can be computed, and not only bounded."""
+        return isinstance(self.closure, Cavity) and self.rows <= crossing.LARGEST
+
+    def _solved(self, m: float) -> tuple[Solution, Response]:
+        """The closure at one size, from the largest known size below it."""
+        start = [g for size, g in self._known if size <= m][-1]
+        mu, terms = jnp.asarray(m / self.rows), terms_for(m / self.rows)
+        found, response = solved(
+            self._algebra, self._y, self._s2, mu, self.closure, start, terms=terms, implicit=False
+        )  # fmt: skip
+        if found.outcome == Outcome.converged:  # otherwise the next size begins where this one did
+            prior, *others = self._known
+            self._known = [prior, *sorted([*others[-3:], (m, found.g)], key=lambda known: known[0])]
+        return found, response
+
+    def _corrected(self, found: Solution, response: Response, m: float) -> tuple[Solution, crossing.Shift]:
+        """The solution with what the closure leaves out, where that is small, and how much it is."""
+        N, final, fixed = self.rows, found, isinstance(self.total, FixedTotal)
+        if self._sums_walks:
+            G, mu, terms = response.matrix()[:N, :N], jnp.asarray(m / N), terms_for(m / N)
+            final = crossing.corrected(found, G, self._y[:N], self._s2, mu, terms=terms)
+        shift = crossing.shift(found, final)
+        if fixed or not self._sums_walks:
+            sizes, weights = crossing.nodes(m)
+            beside = [self._cut(self._solved(float(size))[0]) for size in sizes]
+            after = crossing.averaged(found, beside, weights)
+            shift = crossing.larger(shift, crossing.shift(found, after))
+            if fixed and isinstance(self.closure, Cavity):
+                final = crossing.at_fixed_total(final, found, after, self._y[:N])
+        return final if trust.is_small(shift, self._sums_walks) else found, shift
 
 
 @double
@@ -208,6 +253,7 @@ def curve(
     rule: GaussianProcess,
     *,
     examples: Any,
+    total: Total | None = None,
     closure: Closure | None = None,
     rank: int | None = None,
     **sweep: Any,
@@ -219,23 +265,27 @@ def curve(
         rule: the student.
         examples: mean numbers $m$ of rows in a data set, increasing, or one. Beyond $N$ rows are repeated ever more
             often, which makes the noise smaller without new information; to look beyond the data use `forecast`.
-        closure: `Cavity()` (default) or `Variational()`.
+        total: `PoissonTotal()` (default), a Poisson number of rows of mean $m$, or `FixedTotal()`, just $m$ rows.
+        closure: `Cavity()` (default) or `Variational()`; the latter as it is printed, whatever the total.
         rank: columns of a low-rank factor of the kernel, for large tables; exact if not given.
         **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
 
     Returns:
         The measures of `processes.measure` over `examples`, with `trusted` (the self-check passed), `self_check_error`
-        and `self_check_variance` (its deviations), `error_632`, `error_632plus`, `rmse` and `oob_rmse` in the target's
-        own units, `training_error`, `leave_one_out` and `outcome`.
+        and `self_check_variance` (how far clusters of neighbours are from the closure), `self_check_shift_error` and
+        `self_check_shift_variance` (what rows do together, as a share: added where it is little), `error_632`,
+        `error_632plus`, `rmse` and `oob_rmse` in the target's own units, `training_error`, `leave_one_out` and
+        `outcome`.
     """
     check_pair(law, rule)
-    sizes, closure = sizes_of(examples, law.rows), closure_of(closure)
+    total, closure = total_of(total), closure_of(closure)
+    sizes = sizes_of(examples, law.rows, total)
     plan = controls.expand(law, rule, sweep)
-    points = [_one(law, rule, sizes, closure, rank) for law, rule in zip(plan.laws, plan.rules, strict=True)]
+    points = [_one(law, rule, sizes, closure, rank, total) for law, rule in zip(plan.laws, plan.rules, strict=True)]
     values = {name: np.stack([point[0][name] for point in points]) for name in points[0][0]}
     result = results.assemble(
         values, plan, {"examples": sizes}, MEASURES, coordinates(law),
-        science="processes", source="theory", closure=type(closure).__name__,
+        science="processes", source="theory", total=type(total).__name__, closure=type(closure).__name__,
         rank=0 if rank is None else rank, **units(law), **points[0][1],
     )  # fmt: skip
     return result.isel(examples=0) if np.ndim(examples) == 0 else result
@@ -248,10 +298,10 @@ def units(law: Empirical) -> dict[str, float]:
 
 
 def _one(
-    law: Empirical, rule: GaussianProcess, sizes: np.ndarray, closure: Closure, rank: int | None
+    law: Empirical, rule: GaussianProcess, sizes: np.ndarray, closure: Closure, rank: int | None, total: Total
 ) -> tuple[dict[str, np.ndarray], dict[str, float]]:
     """All sizes of one law and rule: arrays over sizes, and facts about the kernel."""
-    solver = Solver(law, rule, closure, rank)
+    solver = Solver(law, rule, closure, rank, total)
     rows = [solver.at(m) for m in track(list(sizes), "theory")]
     values = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
     return {**values, **derived(values, solver.reference, law)}, {**solver.about, **solver.reference.errors()}

@@ -20,6 +20,7 @@ import numpy as np
 import xarray as xr
 
 from quenched.core import checks, controls, flow, results
+from quenched.core.lengths import next_length, padded
 from quenched.core.types import Array, Real, double, require_double
 from quenched.prototypes.model import (
     ORDER_PARAMETERS,
@@ -36,6 +37,11 @@ from quenched.prototypes.model import (
 )
 from quenched.prototypes.theory import winners
 
+BATCH = 1024
+"""Times at which errors are computed side by side."""
+COPIES = 4
+"""Times that a learning curve stands in memory while it is computed."""
+
 
 class State(NamedTuple):
     """Order parameters and the error they imply."""
@@ -44,6 +50,11 @@ class State(NamedTuple):
     Q: Array  # [..., K, K]
     error: Array  # [...]
     outcome: Array  # [...] `Outcome` codes
+
+    @property
+    def accuracy(self) -> float:
+        """To which the averages over an example are known; large from six prototypes on, where they are sampled."""
+        return winners.ACCURACY[winners.way(self.R.shape[-2])]
 
 
 def _averages(n: Numbers, R: Array, Q: Array, all_move: bool) -> tuple[winners.Averages, Array]:
@@ -77,6 +88,11 @@ def drift(n: Numbers, rate: Real, R: Array, Q: Array, *, all_move: bool, noise: 
     if noise:
         dQ = dQ + jnp.square(rate) * jnp.einsum("k,sk,tk,stk->st", n.p * n.v, n.g, n.g, pair)
     return dR, dQ
+
+
+def in_units(n: Numbers, R: Array, Q: Array, unit: Real) -> tuple[Numbers, Array, Array]:
+    """The same world and the same overlaps with lengths in another unit: nothing depends on it but rounding."""
+    return n._replace(lam=n.lam / unit, v=n.v / unit**2), R / unit, Q / unit**2
 
 
 def field(law: Law, rule: Rule, R: Array, Q: Array, alpha: Real = 0.0) -> tuple[Array, Array]:
@@ -156,14 +172,26 @@ def _state(
 
     fine = winners.is_exact(n.g.shape[0])
     rtol, atol = rtol or (flow.RTOL if fine else 1e-4), atol or (flow.ATOL if fine else 1e-5)
-    path = flow.integrate(moving, begin, times, n, rtol=rtol, atol=atol)
+    unit = jnp.sqrt(jnp.max(n.v))  # accuracy is meant relative to the width of the clusters
+    n, *begin = in_units(n, *begin, unit)
+    path = flow.integrate(moving, tuple(begin), times, n, rtol=rtol, atol=atol)
     R, Q = path.states
-    return State(R, Q, jax.vmap(error_of, in_axes=(None, 0, 0))(n, R, Q), path.outcome)
+    # with four or five prototypes one at a time: how hard an average is decides how it is computed
+    error = jax.lax.map(lambda y: error_of(n, *y), (R, Q), batch_size=None if _one_by_one(n) else BATCH)
+    return State(unit * R, unit**2 * Q, error, path.outcome)
+
+
+def _one_by_one(n: Numbers) -> bool:
+    """Whether points are better done one after the other: side by side each would be computed in the hardest way."""
+    return n.g.shape[-2] > 3 and winners.way(n.g.shape[-2]) == "quadrature"
 
 
 @functools.partial(jax.jit, static_argnames="all_move")
 def _states(many: Numbers, times: Array, begin: tuple[Array, Array], all_move: bool) -> State:
-    return jax.vmap(lambda n: _state(n, times, begin, all_move=all_move))(many)
+    def one(n: Numbers) -> State:
+        return _state(n, times, begin, all_move=all_move)
+
+    return jax.lax.map(one, many) if _one_by_one(many) else jax.vmap(one)(many)
 
 
 @double
@@ -179,6 +207,11 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
 
     Returns:
         A dataset with `R[prototype, cluster]`, `Q[prototype, prototype2]`, `error` and `outcome` over the controls.
+        Its attribute `averages` says how averages over an example were computed: "closed" (two prototypes),
+        "quadrature" (up to five) or "sampled" (approximately, six or more); `accuracy` says how accurately.
+
+    Raises:
+        InputError: if the result would not fit in memory.
 
     Examples:
         >>> import numpy as np
@@ -186,13 +219,18 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
         >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
         >>> curve = prototypes.curve(law, rule, alpha=np.linspace(0, 50, 501))
     """
-    times = checks.increasing("alpha", alpha)
     K, M = shape(law, rule)
     start, plan = start_of(start), controls.expand(law, rule, sweep)
+    count = np.size(alpha)
+    length = next_length(count)
+    checks.memory("The learning curve", len(plan.laws) * 8.0 * COPIES * length * (K * M + K * K + 2))
+    times = checks.increasing("alpha", alpha)
     many = numbers_of(plan)
-    found = _states(many, times, start.overlaps(K, M), rule.all_move)
+    found = _states(many, padded(times, length), start.overlaps(K, M), rule.all_move)
+    values = {name: np.asarray(value)[:, :count] for name, value in found._asdict().items()}
     result = results.assemble(
-        found._asdict(), plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
+        values, plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
         science="prototypes", source="theory", start=results.describe(start),
+        averages=winners.way(K), accuracy=winners.ACCURACY[winners.way(K)],
     )  # fmt: skip
     return result.isel(alpha=0) if np.ndim(alpha) == 0 else result

@@ -1,0 +1,277 @@
+"""Columns of numbers from whatever holds them: arrays, data frames, the text of files. The one reader of cells.
+
+A cell is a number, missing, or something else, and what else it is can be said: a word, a date, a decimal comma, a
+complex number. Percentages are shares (12% is 0.12), and commas between thousands are left out where they can be
+nothing else. All columns are looked at before anything is refused, so that one sentence names every fault.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quenched.core.types import InputError, printable
+
+SHOWN_ROWS, SHOWN_COLUMNS = 3, 4
+"""Rows of a column, and columns, that a sentence names."""
+LONGEST = 24
+"""Letters of a cell, and of a column's name in a list, that a sentence repeats."""
+
+MISSING = frozenset({"", "#N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"})
+"""Words for a value that is not there, as pandas has them."""
+
+_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_CLOCK = r"([ T]+\d{1,2}:\d{2}.*)?"
+_PERCENT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)) ?%")
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}((?:,\d{3})+)(\.\d*)?")
+_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+([eE][+-]?\d+)?")
+_DATE = re.compile(
+    r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+    rf"|\d{{1,2}}[ .-]+{_MONTH}[ .,-]+\d{{2,4}}|{_MONTH}[ .]+\d{{1,2}},?[ ]+\d{{4}}){_CLOCK}"
+    r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?",
+    re.IGNORECASE,
+)
+
+WORDS, DATES = "words", "dates"
+DECIMAL_COMMAS = "decimal commas"
+ANY_COMMAS = "commas that may stand for thousands or for decimals"
+INFINITE, COMPLEX = "infinite or too large numbers", "complex numbers"
+PERCENT = "percent signs beside plain numbers"
+
+
+class Column(NamedTuple):
+    """A column as it was read.
+
+    Attributes:
+        name: its name, as it may be shown.
+        values: float64 `[N]`, NaN where there is no number.
+        missing: where nothing stands `[N]`.
+        wrong: where something else than a number stands `[N]`.
+        kind: what stands there, in the plural.
+        text: the cells that were looked at one by one, as text `[N]`; None for a column of numbers alone.
+        truth: whether everything that is there is true or false.
+        note: a sentence on how it was read, where that is not plain.
+    """
+
+    name: str
+    values: np.ndarray
+    missing: np.ndarray
+    wrong: np.ndarray
+    kind: str = ""
+    text: np.ndarray | None = None
+    truth: bool = False
+    note: str = ""
+
+    @property
+    def is_words(self) -> bool:
+        """Whether everything that is there is a word, as in a column of categories."""
+        return self.kind == WORDS and bool(np.all(self.wrong | self.missing))
+
+    def take(self, rows: np.ndarray) -> Column:
+        """Some of its rows."""
+        text = None if self.text is None else self.text[rows]
+        return self._replace(values=self.values[rows], missing=self.missing[rows], wrong=self.wrong[rows], text=text)
+
+
+def read_column(name: str, cells: Any) -> Column:
+    """Read a column of any kind.
+
+    Args:
+        name: for sentences.
+        cells: a sequence, array, masked array or series `[N]`.
+    """
+    name, mask = printable(str(name)), np.ma.getmaskarray(cells) if isinstance(cells, np.ma.MaskedArray) else None
+    array = np.asarray(cells)
+    one_by_one = array.dtype.kind in "OUST"
+    column = _read_cells(name, array.astype(object)) if one_by_one else _read_array(name, array)
+    if mask is None or not mask.any():
+        return column
+    return column._replace(
+        values=np.where(mask, np.nan, column.values), missing=column.missing | mask, wrong=column.wrong & ~mask
+    )
+
+
+def _read_array(name: str, array: np.ndarray) -> Column:
+    """A column of one type, other than text and objects."""
+    if array.dtype.kind in "biuf":
+        with np.errstate(over="ignore"):  # long doubles
+            values = array.astype(np.float64)
+        truth = array.dtype.kind == "b"
+        return Column(name, values, np.isnan(values), np.isinf(values), INFINITE, truth=truth)
+    missing = np.isnat(array) if array.dtype.kind in "mM" else np.zeros(array.shape, bool)
+    kind = {"c": COMPLEX, "M": DATES, "m": "lengths of time"}.get(array.dtype.kind, "values of another kind")
+    text = np.array([str(cell) for cell in array.tolist()], dtype=object)
+    return Column(name, np.full(array.shape, np.nan), missing, ~missing, kind, text)
+
+
+def _read_cells(name: str, cells: np.ndarray) -> Column:
+    """A column of text or of objects, cell by cell."""
+    values, missing = np.full(cells.shape, np.nan), np.zeros(cells.shape, bool)
+    kinds = np.full(cells.shape, "", dtype=object)
+    text = np.array([_text(cell) for cell in cells], dtype=object)
+    for i, cell in enumerate(cells):
+        values[i], kinds[i] = _number(cell, text[i])
+        missing[i] = kinds[i] == "missing"
+    kinds[missing] = ""
+    truth = not missing.all() and all(isinstance(cell, (bool, np.bool_)) for cell in cells[~missing])
+    return _settled(Column(name, values, missing, kinds != "", "", text, truth), kinds)
+
+
+def _text(cell: Any) -> str:
+    try:
+        return (cell.decode("utf-8", "replace") if isinstance(cell, bytes) else str(cell)).strip()
+    except ValueError:  # Python does not spell whole numbers of more than 4300 digits
+        return "a number of many digits"
+
+
+def _number(cell: Any, text: str) -> tuple[float, str]:
+    """The number in a cell and nothing, or NaN and what stands there instead."""
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return math.nan, "missing"
+    if isinstance(cell, (complex, np.complexfloating)):
+        return math.nan, COMPLEX
+    if hasattr(cell, "isoformat") or isinstance(cell, np.datetime64):
+        return math.nan, DATES
+    if isinstance(cell, (str, bytes)):
+        if text in MISSING:
+            return math.nan, "missing"
+        if "_" in text:  # Python reads 1_000, people do not write it
+            return math.nan, WORDS
+    try:
+        value = float(text if isinstance(cell, (str, bytes)) else cell)
+    except OverflowError:
+        return math.nan, INFINITE
+    except (TypeError, ValueError):
+        return math.nan, _kind_of(text)
+    if math.isnan(value):
+        return value, "missing"
+    return (value, "") if math.isfinite(value) else (math.nan, INFINITE)
+
+
+def _kind_of(text: str) -> str:
+    """What a text is that is no number."""
+    for kind, form in (("%", _PERCENT), ("grouped", _GROUPED), (DECIMAL_COMMAS, _COMMA), (DATES, _DATE)):
+        if form.fullmatch(text):
+            return kind
+    return WORDS
+
+
+def _settled(column: Column, kinds: np.ndarray) -> Column:
+    """Read what can be read with the whole column in view, and name what cannot."""
+    assert column.text is not None
+    found = {kind for kind in kinds if kind}
+    if found == {"%"}:
+        if np.all(column.wrong | column.missing):
+            return _read_as(column, lambda text: float(text.rstrip("% ")) / 100)
+        return column._replace(kind=PERCENT)
+    if found == {"grouped"}:
+        if _is_certain(column):
+            return _read_as(column, lambda text: float(text.replace(",", "")))
+        return column._replace(kind=ANY_COMMAS)
+    if DECIMAL_COMMAS in found and found <= {DECIMAL_COMMAS, "grouped"}:
+        return column._replace(kind=DECIMAL_COMMAS)
+    counts = {kind: int(np.sum(kinds == kind)) for kind in found}
+    most = max(counts, key=lambda kind: counts[kind], default="")
+    return column._replace(kind=most if most in (DATES, COMPLEX, INFINITE) and len(found) == 1 else WORDS)
+
+
+def _is_certain(column: Column) -> bool:
+    """Whether commas stand between thousands: one cell has two of them, or a point beside one, or a point alone."""
+    assert column.text is not None
+    parts = [_GROUPED.fullmatch(text) for text in column.text[column.wrong]]
+    if any(part and (len(part[1]) > 4 or part[2]) for part in parts):
+        return True
+    return any("." in text for text in column.text[~column.wrong & ~column.missing])
+
+
+def _read_as(column: Column, read: Any) -> Column:
+    """The column with its odd cells read, and a note."""
+    assert column.text is not None
+    values = column.values.copy()
+    for i in np.flatnonzero(column.wrong):
+        values[i] = read(column.text[i])
+    first = int(np.flatnonzero(column.wrong)[0])
+    note = f"Column {column.name!r} is read as numbers: {column.text[first]} is {values[first]:.15g}."
+    return column._replace(values=values, wrong=np.zeros_like(column.wrong), note=note)
+
+
+# What is wrong, in one sentence ---------------------------------------------------------------------------------------
+
+
+def check(where: str, columns: Sequence[Column], *, first: int = 1, hint: str = "") -> None:
+    """Refuse columns with cells that are missing or no numbers: all of them in one sentence, with counts and rows.
+
+    Args:
+        where: what must hold numbers, such as "data.csv" or "Argument `X`".
+        columns: all that were read.
+        first: the number of the first row.
+        hint: what helps where cells are missing.
+
+    Raises:
+        InputError: if there is such a cell.
+    """
+    faults = [(column, clause) for column in columns if (clause := _clause(column, first))]
+    if not faults:
+        return
+    clauses = [clause for _, clause in faults[:SHOWN_COLUMNS]]
+    if (more := len(faults) - SHOWN_COLUMNS) > 0:
+        clauses.append(f"{more} more column{'s' if more > 1 else ''}")
+    gaps, bad = ([c for c, _ in faults if getattr(c, name).any()] for name in ("missing", "wrong"))
+    hints = ["NA, None and the like count as missing"] if any(c.text is not None for c in gaps) else []
+    hints += [hint] if hint and gaps else []
+    hints += [advice for kind, advice in ADVICE.items() if any(c.kind == kind for c in bad)]
+    what = "a finite number" if bad else "a value"
+    advice = f": {'; '.join(hints)}" if hints else ""
+    raise InputError(f"{where} must have {what} in every row, but {'; '.join(clauses)}{advice}.")
+
+
+ADVICE = {
+    DECIMAL_COMMAS: "write decimals with points",
+    ANY_COMMAS: "write numbers without commas",
+    DATES: "leave dates out, or count days",
+    PERCENT: "write all with a percent sign, or none",
+}
+"""What helps."""
+
+
+def _clause(column: Column, first: int) -> str:
+    """What is wrong with a column, or nothing."""
+    said, whose = [], f"column {short(column.name)!r}" if column.name else "it"
+    if gaps := int(column.missing.sum()):
+        said.append(f"lacks {gaps} of {len(column.missing)} values ({_rows(column.missing, first)})")
+    if bad := int(column.wrong.sum()):
+        i = int(np.flatnonzero(column.wrong)[0])
+        such = "" if column.text is None else f", such as {short(column.text[i])!r}"
+        said.append(f"has {column.kind} in {bad} of {len(column.wrong)}{such} ({_rows(column.wrong, first)})")
+    return f"{whose} {' and '.join(said)}" if said else ""
+
+
+def _rows(chosen: np.ndarray, first: int) -> str:
+    """The first of some rows."""
+    places = np.flatnonzero(chosen)
+    shown = ", ".join(str(place + first) for place in places[:SHOWN_ROWS])
+    return f"row{'s' if len(places) > 1 else ''} {shown}{', ...' if len(places) > SHOWN_ROWS else ''}"
+
+
+def short(text: str) -> str:
+    """The beginning of a text."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+# Units ----------------------------------------------------------------------------------------------------------------
+
+
+def power_of_two(values: Any, axis: int | None = None) -> Any:
+    """The power of two just above the largest of some numbers in size, by which division is exact; 1 for none.
+
+    Args:
+        values: finite numbers.
+        axis: along which the largest is sought; None for all.
+    """
+    largest = np.max(np.abs(values), axis=axis, initial=0.0)
+    exponent = np.frexp(largest)[1]
+    return np.where(largest > 0, np.ldexp(1.0, np.clip(exponent, -1021, 1023)), 1.0)[()]

@@ -1,0 +1,100 @@
+"""Results for other programs: JSON, with everything, and CSV, a row for each point of the sweep."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from quenched.core import files
+
+
+def as_json(result: xr.Dataset, **more: Any) -> str:
+    """A result as JSON: `coords`, `data_vars` and `attrs` as xarray's `to_dict` gives them, and what else is given.
+
+    Numbers that are not finite are null.
+
+    Args:
+        result: from any verb.
+        **more: further entries.
+    """
+    return json.dumps(_plain({**result.to_dict(), **more}), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """Containers, numbers and text that JSON knows."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+def write_json(result: xr.Dataset, path: Path, **more: Any) -> Path:
+    """Write a result as JSON; the file appears whole or not at all.
+
+    Raises:
+        OSError: if the place cannot be written.
+    """
+    files.write(path, as_json(result, **more) + "\n")
+    return path
+
+
+def write_csv(result: xr.Dataset, path: Path) -> Path:
+    """Write the quantities of a result as CSV; the file appears whole or not at all.
+
+    There is a row for each point of the sweep and a column for each component of a quantity. The values of single runs
+    and whatever hangs on other dimensions, such as the rows of a table, are left out.
+
+    Raises:
+        OSError: if the place cannot be written.
+    """
+    files.write(path, _flat(result).to_csv(index=False))
+    return path
+
+
+def _flat(result: xr.Dataset) -> Any:
+    """A frame with a row for each point of the sweep."""
+    import pandas as pd
+
+    dims = main_dims(result)
+    shape = tuple(result.sizes[d] for d in dims)
+    index = np.indices(shape).reshape(len(dims), -1) if dims else np.zeros((0, 1), int)
+    found: dict[str, np.ndarray] = {}
+    for d, places in zip(dims, index, strict=True):
+        found[d] = result[d].values[places] if d in result.coords else places
+    for name, array in result.data_vars.items():
+        if str(name).endswith("_run") or (array.dims and not set(dims) <= {*array.dims}):
+            continue
+        inner = [str(d) for d in array.dims if d not in dims]
+        whole = array.transpose(*(d for d in dims if d in array.dims), *inner).values
+        whole = whole.reshape(-1, *whole.shape[len([d for d in dims if d in array.dims]) :])
+        for place in np.ndindex(*whole.shape[1:]):
+            label = ",".join(_coordinate(result, d, i) for d, i in zip(inner, place, strict=True))
+            values = whole[(slice(None), *place)]
+            found[f"{name}[{label}]" if label else str(name)] = np.broadcast_to(values, index.shape[1:])
+    return pd.DataFrame(found)
+
+
+def _coordinate(result: xr.Dataset, dim: str, place: int) -> str:
+    return str(result[dim].values[place]) if dim in result.coords else str(place)
+
+
+def main_dims(result: xr.Dataset) -> list[str]:
+    """The dimensions of the sweep: those of the first quantity with the fewest, single runs and counts aside."""
+    aside = ("runs", "failed", "outcome", "residual")
+    names = [str(n) for n, x in result.data_vars.items() if n not in aside and (x.dtype.kind in "fiu" or n == "phase")]
+    names = [n for n in names if not n.endswith(("_stderr", "_run"))]
+    first = min(names, key=lambda n: result[n].ndim, default="")
+    return [str(d) for d in result[first].dims] if first else []

@@ -1,0 +1,304 @@
+"""Files as frames: CSV, packed or not, and spreadsheets and Parquet where pandas can read them."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import importlib
+import io
+import lzma
+import os
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+from quenched.core.checks import available_memory
+from quenched.core.types import InputError, printable
+from quenched.io.folders import reason
+
+GROWTH = 10
+"""Bytes of memory for each byte of a table while it is read: a digit and a comma become a float64, twice."""
+PEEK = 2**16
+"""Bytes at the beginning of a file that tell its form."""
+
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
+"""Endings of compressed files, and the modules that open them; `.zip` besides."""
+SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
+BINARY = (".parquet", ".feather")
+ARCHIVES = (".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".7z", ".rar", ".zst", ".lz4", ".z")
+"""Endings of files that are not opened."""
+
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+"""What people write instead of commas."""
+BROKEN = (OSError, EOFError, RuntimeError, NotImplementedError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+"""What is raised for packed files that are damaged, encrypted or packed in an unknown way."""
+
+
+class Source(NamedTuple):
+    """A file as it was read.
+
+    Attributes:
+        path: the file.
+        names: of its columns, as they may be shown.
+        frame: its columns, by place.
+        notes: sentences on what was chosen.
+    """
+
+    path: Path
+    names: list[str]
+    frame: Any
+    notes: tuple[str, ...] = ()
+
+
+def read(path: str | os.PathLike[str], encoding: str | None = None) -> Source:
+    """Read a file.
+
+    Args:
+        path: the file.
+        encoding: of its text; UTF-8 by default.
+
+    Raises:
+        InputError: in one sentence, for a file that cannot be read as a table.
+    """
+    source, codec = _there(path), _codec(encoding)
+    _check_size(source)
+    kind = source.suffix.lower()
+    if kind in SHEETS:
+        return _read_sheet(source)
+    if kind in BINARY:
+        return _read_binary(source)
+    names = _read_names(source, codec)
+    frame = _read_text(source, codec)
+    _check_form(source, names, frame)
+    return Source(source, names, frame)
+
+
+def names_in(path: str | os.PathLike[str], encoding: str | None = None) -> list[str]:
+    """The names of the columns of a file.
+
+    Raises:
+        InputError: as `read`.
+    """
+    source = _there(path)
+    if source.suffix.lower() in (*SHEETS, *BINARY):
+        return read(source).names
+    _check_size(source)
+    return _read_names(source, _codec(encoding))
+
+
+def _there(path: str | os.PathLike[str]) -> Path:
+    """A path that is a file of a kind that is opened."""
+    source = Path(path)
+    if not source.is_file():
+        state = "a folder" if source.is_dir() else "not there"
+        raise InputError(f"Argument `path` must be a CSV file, but {source} is {state}.")
+    ending = "".join(source.suffixes[-2:]).lower()
+    if source.suffix.lower() in ARCHIVES or ending.startswith(".tar."):
+        raise InputError(f"{source} must be a CSV file, plain or packed as .gz, .bz2, .xz or .zip, but it is an "
+                         f"archive of another kind ({ending}): unpack it first.")  # fmt: skip
+    return source
+
+
+def _codec(encoding: str | None) -> str:
+    """The name of an encoding of text."""
+    if encoding is None:
+        return "utf-8-sig"
+    try:
+        found = codecs.lookup(encoding)
+        b"a".decode(encoding, "ignore")
+    except (LookupError, ValueError, TypeError):
+        raise InputError("Argument `encoding` must be an encoding of text, such as latin-1 or utf-16, but "
+                         f"{encoding!r} was given.") from None  # fmt: skip
+    return "utf-8-sig" if found.name == "utf-8" else found.name
+
+
+def _check_size(source: Path) -> None:
+    """Refuse a file that would fill the memory, before it is read."""
+    room = available_memory()
+    size = _unpacked_size(source, most=int(room / GROWTH) + 1)
+    if size * GROWTH > room:
+        packed = size > source.stat().st_size
+        raise InputError(f"{source} must fit in memory, but it has {'at least ' if packed else ''}{size / 1e9:.3g} GB "
+                         f"{'unpacked ' if packed else ''}and would need about {size * GROWTH / 1e9:.3g} GB, of which "
+                         f"{room / 1e9:.3g} GB are free.")  # fmt: skip
+
+
+def _unpacked_size(source: Path, most: int) -> int:
+    """Bytes of a file; of a compressed one those that come out, which are counted, up to `most`, and thrown away."""
+    kind = source.suffix.lower()
+    if kind in (".xlsx", ".xlsm", ".ods"):
+        with contextlib.suppress(*BROKEN), zipfile.ZipFile(source) as packed:
+            return sum(member.file_size for member in packed.infolist())
+    if kind not in COMPRESSED and kind != ".zip":
+        return source.stat().st_size
+    size = 0
+    with _opened(source) as stream:
+        while size < most and (block := stream.read(2**20)):
+            size += len(block)
+    return size
+
+
+@contextlib.contextmanager
+def _opened(source: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked.
+
+    Raises:
+        InputError: where they cannot be unpacked, while they are read, too.
+    """
+    kind = source.suffix.lower()
+    try:
+        if kind == ".zip":
+            with zipfile.ZipFile(source) as packed, packed.open(_member(source, packed)) as stream:
+                yield stream  # pyright: ignore[reportReturnType]
+        else:
+            module = importlib.import_module(COMPRESSED[kind]) if kind in COMPRESSED else io
+            with module.open(source, "rb") as stream:
+                yield stream
+    except BROKEN as error:
+        if kind not in COMPRESSED and kind != ".zip":
+            raise InputError(f"{source} must be readable, but it is not ({reason(error)}).") from None
+        raise InputError(f"{source} must be a whole compressed file, but it cannot be unpacked "
+                         f"({reason(error)}).") from None  # fmt: skip
+
+
+def _member(source: Path, packed: zipfile.ZipFile) -> zipfile.ZipInfo:
+    """The one file in a zip file."""
+    members = [m for m in packed.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX/")]
+    if len(members) != 1:
+        raise InputError(f"{source} must hold one file, but it holds {len(members)}: unpack it first.")
+    if members[0].flag_bits & 1:
+        raise InputError(f"{source} must be readable, but it is encrypted: unpack it first.")
+    return members[0]
+
+
+# Text -----------------------------------------------------------------------------------------------------------------
+
+
+def _read_names(source: Path, codec: str) -> list[str]:
+    """The names in the first line of a file, each as it stands there."""
+    with _opened(source) as stream:
+        start = stream.read(PEEK)
+    _check_start(source, start, codec)
+    found = _parsed(source, codec, header=None, nrows=1, dtype=str, keep_default_na=False)
+    return [_name(cell, i) for i, cell in enumerate(found.iloc[0])]
+
+
+def _name(cell: Any, place: int) -> str:
+    """The name of a column; one without any is numbered, as pandas does."""
+    text = "" if cell is None or cell != cell else printable(str(cell))
+    return text or f"Unnamed: {place}"
+
+
+def _check_start(source: Path, start: bytes, codec: str) -> None:
+    """Refuse what is not separated by commas, or is no text at all."""
+    if start.startswith(b"PK\x03\x04"):
+        raise InputError(f"{source} must be text, but it is a spreadsheet or a packed file: name it .xlsx or .zip.")
+    if len(start) > 262 and start[257:262] == b"ustar":
+        raise InputError(f"{source} must be text, but it is a tar archive: unpack it first.")
+    lines = re.split(r"\r\n|\n|\r", start.decode(codec, "ignore"))
+    mark = next((mark for mark in SEPARATORS if mark in lines[0] and "," not in lines[0]), "")
+    if mark:
+        cells = [cell.strip() for line in lines[1:20] for cell in line.split(mark)]
+        commas = any(re.fullmatch(r"[+-]?[\d.]*,\d+([eE][+-]?\d+)?", cell) for cell in cells)
+        also = " and to write decimals with commas" if commas else ""
+        raise InputError(f"{source} must be separated by commas{' and write decimals with points' if commas else ''}, "
+                         f"but it seems to be separated by {SEPARATORS[mark]}{also}.")  # fmt: skip
+
+
+def _read_text(source: Path, codec: str) -> Any:
+    """The rows of a file as pandas reads them."""
+    return _parsed(source, codec, low_memory=False)
+
+
+def _parsed(source: Path, codec: str, **options: Any) -> Any:
+    """A file as pandas reads it."""
+    import pandas as pd
+
+    try:
+        with _opened(source) as stream:
+            return pd.read_csv(stream, skipinitialspace=True, encoding=codec, **options)
+    except InputError:
+        raise
+    except pd.errors.EmptyDataError:
+        raise InputError(f"{source} must have columns and rows, but it is empty.") from None
+    except UnicodeError:
+        spoken = "UTF-8" if codec == "utf-8-sig" else codec
+        raise InputError(f"{source} must be text in {spoken}, but it is not: give its encoding, such as latin-1, as "
+                         "`encoding` (--encoding).") from None  # fmt: skip
+    except (pd.errors.ParserError, ValueError, OverflowError) as error:
+        why = " ".join(str(error).replace("Error tokenizing data. C error:", "").split())
+        raise InputError(f"{source} must be a table with equally many values in each row, but: {why}.") from None
+    except (ImportError, tarfile.TarError) as error:
+        raise InputError(f"{source} must be readable, but it is not ({reason(error)}).") from None
+
+
+def _check_form(source: Path, names: list[str], frame: Any) -> None:
+    """Refuse what is no table, or has no line of names."""
+    if type(frame.index).__name__ != "RangeIndex":  # pandas takes surplus values for the names of rows
+        raise InputError(f"{source} must have a name for every column, but its rows are longer than its first line.")
+    if frame.empty:
+        raise InputError(f"{source} must have rows below the column names, but it is empty.")
+    if all(_is_number(name) for name in names):
+        raise InputError(f"{source} must begin with the names of its columns, but it begins with {names[0]}.")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+# Other formats --------------------------------------------------------------------------------------------------------
+
+
+def _read_sheet(source: Path) -> Source:
+    """The first sheet of a spreadsheet; its first row has the names."""
+    import pandas as pd
+
+    try:
+        with pd.ExcelFile(source) as book:
+            sheets = [str(name) for name in book.sheet_names]
+            whole: Any = pd.read_excel(book, header=None, dtype=object)
+    except ImportError as error:
+        raise _without(source, "a spreadsheet", error) from None
+    except Exception as error:  # readers of spreadsheets raise many kinds for a damaged file
+        raise InputError(f"{source} must be a whole spreadsheet, but it cannot be read: it is damaged or of another "
+                         f"kind ({type(error).__name__}).") from None  # fmt: skip
+    if len(whole) < 2:
+        raise InputError(f"{source} must have rows below the column names, but it is empty.")
+    names = [_name(cell, i) for i, cell in enumerate(whole.iloc[0])]
+    frame = whole.iloc[1:].reset_index(drop=True)
+    _check_form(source, names, frame)
+    notes = (f"Only the first of {len(sheets)} sheets is read, {printable(sheets[0])!r}.",) if len(sheets) > 1 else ()
+    return Source(source, names, frame, notes)
+
+
+def _read_binary(source: Path) -> Source:
+    """A Parquet or Feather file."""
+    import pandas as pd
+
+    reader = pd.read_parquet if source.suffix.lower() == ".parquet" else pd.read_feather
+    try:
+        frame = reader(source)
+    except ImportError as error:
+        raise _without(source, f"a {source.suffix[1:]} file", error) from None
+    except Exception as error:  # so do readers of Parquet
+        raise InputError(f"{source} must be a whole {source.suffix[1:]} file, but it cannot be read: it is damaged or "
+                         f"of another kind ({type(error).__name__}).") from None  # fmt: skip
+    if frame.empty:
+        raise InputError(f"{source} must have columns and rows, but it is empty.")
+    return Source(source, [_name(name, i) for i, name in enumerate(frame.columns)], frame.reset_index(drop=True))
+
+
+def _without(source: Path, what: str, error: ImportError) -> InputError:
+    """What to install, or to do instead."""
+    package = re.search(r"[Mm]issing optional dependency '([\w-]+)'", str(error))
+    needed = f"the package {package[1]}" if package else "pyarrow or fastparquet"
+    return InputError(f"{source} must be a CSV file unless {needed} is installed, but it is {what}: save it as CSV, or "
+                      "pip install 'quenched[tables]'.")  # fmt: skip

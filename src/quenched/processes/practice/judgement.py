@@ -1,0 +1,130 @@
+"""What may be said of a forecast: when there is none, when it is rough, and whether the inputs explain anything."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from quenched.processes.practice import trials
+
+Z80 = 1.2816
+"""Half the width of an 80% interval, in standard errors."""
+FARTHEST = 10
+"""A forecast reaches to so many times the rows at hand."""
+FEWEST_FORECAST, FEW = 50, 100
+"""Rows below which a forecast is refused, and below which it is said to rest on little."""
+FULL = 0.9
+"""Share of the rows that the degrees of freedom may use up: beyond, nothing is left to judge by."""
+WORST_BACKTEST, POOR_BACKTEST = 0.35, 0.25
+"""Deviation of the backtest beyond which a forecast is refused, or no better than rough."""
+ROUGH_GAP = 0.15
+"""Log ratio of the two kinds of cross-validation beyond which a forecast is rough: single rows dominate."""
+ROUGH_REFIT = 1.25
+"""Ratio by which tuning anew may raise the error; beyond, the forecast is rough."""
+COPIES = 0.01
+"""Share of rows that may be copies of others."""
+ORDERED = 4.0
+"""Correlation of residuals of neighbouring rows, in its standard errors, beyond which rows are not independent."""
+SEEN = 2.0
+"""Standard errors by which the explained share of the variance must be above 0 to have been seen."""
+NOISY = 0.95
+"""Share of the variance that the fitted noise may take; beyond, hardly anything was learned that could be continued."""
+
+
+class Found(NamedTuple):
+    """All numbers of a forecast before anything is refused; arrays over the asked sizes."""
+
+    rows: int
+    y: np.ndarray  # [N], standardised
+    loo: float
+    residual: np.ndarray  # [N]
+    training: float
+    error: np.ndarray
+    gain: np.ndarray
+    spread: np.ndarray  # standard error of log error
+    gain_spread: np.ndarray
+    measured: trials.Measured
+    extended: np.ndarray
+    H: float
+    backtest: float
+    refit: float
+    present: float  # the error with all rows
+    df1: float
+
+
+def explained(found: Found) -> tuple[float, float]:
+    """The share of the variance that the inputs explain on unseen rows, and its standard error, row by row."""
+    alone = (found.y - found.y.mean()) ** 2  # the process, too, knows the mean of all rows
+    less = alone - found.residual**2 * found.present / found.loo
+    return float(less.mean() / alone.mean()), float(less.std(ddof=1) / np.sqrt(found.rows) / alone.mean())
+
+
+def explains_nothing(share: float, stderr: float, rows: int) -> bool:
+    """Whether an explained share of the variance is none that so many rows could show."""
+    return share <= max(SEEN * stderr, 1 / rows)
+
+
+def refusal(found: Found, copies: int) -> str:
+    """Why there is no forecast at all, in a sentence; empty where there is one."""
+    N, r = found.rows, found.residual - found.residual.mean()
+    if N < FEWEST_FORECAST:
+        return f"A forecast needs at least {FEWEST_FORECAST} rows, and there are {N}{' different ones' * (copies > 0)}."
+    if copies > COPIES * (N + copies):
+        return (f"{copies} of {N + copies} rows are copies of others. Each was counted once in what is measured here, "
+                "but whether rows to come will be copies, too, the table cannot say: find out how they came about, "
+                "remove them and ask again.")  # fmt: skip
+    lag = float(r[1:] @ r[:-1] / max(r @ r, 1e-300))
+    if abs(lag) > ORDERED / np.sqrt(N) and not is_sorted(found.y):
+        return (f"Residuals of neighbouring rows are correlated ({lag:+.2f}): rows near each other know more of each "
+                "other than the columns say, as in a series in time, in groups or in a sorted table. Rows from another "
+                "time or group will be predicted worse than any number here, and another order of the rows would hide "
+                "that, not mend it: add a column that says what neighbours share, or keep one row of each "
+                "group.")  # fmt: skip
+    if found.df1 > FULL * N:
+        return (f"The process uses {found.df1:.0f} degrees of freedom for {N} rows (noise too low), which leaves "
+                "nothing to judge it by.")  # fmt: skip
+    if abs(found.backtest) > WORST_BACKTEST:
+        way = "high" if found.backtest > 0 else "low"
+        return (f"Forecasts of the present error from halves of the rows were {abs(np.expm1(found.backtest)):.0%} too "
+                f"{way}.")  # fmt: skip
+    return ""
+
+
+def is_sorted(y: np.ndarray) -> bool:
+    """Whether rows are in the order of their targets, so that neighbours have like residuals in any case."""
+    steps = np.diff(y)
+    return bool(np.all(steps >= 0) or np.all(steps <= 0))
+
+
+def remarks(found: Found, known: trials.Prior, copies: int) -> list[str]:
+    """Why a forecast is rough, or rests on little."""
+    said = []
+    if 0 < copies <= COPIES * (found.rows + copies):
+        said.append(f"{copies} rows are copies of others; each was counted once.")
+    if FEWEST_FORECAST <= found.rows < FEW:
+        said.append(f"There are only {found.rows} rows, which is little to forecast from.")
+    share, stderr = explained(found)
+    if explains_nothing(share, stderr, found.rows):
+        said.append(f"Rough: the inputs explain nothing of the target that {found.rows} rows could show "
+                    f"({100 * share:.1f} ± {100 * stderr:.1f}% of its variance), and what was not learned cannot be "
+                    "continued.")  # fmt: skip
+    elif known.s2 >= NOISY:
+        said.append(f"Rough: the fitted model takes {known.s2:.1%} of the target's variance for noise, which leaves "
+                    "little that could be continued.")  # fmt: skip
+    if is_sorted(found.y):
+        said.append("Rough: the rows are sorted by the target, so that their order cannot show whether they are "
+                    "independent.")  # fmt: skip
+    if found.H > ROUGH_GAP:
+        said.append(f"Rough: single rows dominate the error (leave-one-out is {np.expm1(found.H):.0%} above "
+                    "generalised cross-validation).")  # fmt: skip
+    if abs(found.backtest) > POOR_BACKTEST:
+        said.append(f"Rough: forecasts of the present error from halves of the rows were off by "
+                    f"{abs(np.expm1(found.backtest)):.0%}.")  # fmt: skip
+    if found.refit > ROUGH_REFIT:
+        said.append(f"Rough: hyperparameters tuned anew raise the error by {found.refit - 1:.0%}, so there are many "
+                    "for so few rows.")  # fmt: skip
+    if known.neglected > 0.1 * known.s2:
+        said.append(f"Rough: the low-rank kernel leaves out {known.neglected:.2g} of the prior variance, not far below "
+                    f"the noise of {known.s2:.2g}.")  # fmt: skip
+    return said
