@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quenched.estimators import FieldDensity
+from quenched.estimators import FieldConditional, FieldDensity
 from quenched.fields.practice import edges, rounding
 
 
@@ -156,3 +156,14 @@ def test_heavy_tails_leave_the_middle_its_shape(n):
         warnings.simplefilter("ignore", UserWarning)
         model = FieldDensity().fit(x)
     assert error(model.pdf, truth) < 2 * error(lambda at: share * simple(at), truth)
+
+
+@pytest.mark.xfail(strict=True, reason="values of y that are rounded to their deviation are a comb given x")
+def test_rounded_values_given_another_column_are_no_comb():
+    draw = np.random.default_rng(1)
+    x, exact = draw.uniform(0, 1, (500, 1)), draw.normal(size=500)
+    model = FieldConditional(points=(12, 160), order=1).fit(x, np.round(exact))
+    at = np.linspace(-3, 3, 301)
+    found = model.predict_density([[0.2], [0.5], [0.8]], at)
+    off = [float(np.trapezoid((P - stats.norm.pdf(at)) ** 2, at)) for P in (*found, stats.gaussian_kde(exact)(at))]
+    assert max(off[:3]) < 3 * off[3]
