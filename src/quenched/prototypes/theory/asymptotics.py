@@ -169,7 +169,7 @@ def _all_small_rate(law: TwoClusters, rule: Rule) -> dict[str, Resting]:
     if unspecialised is not None:
         named["unspecialised"] = unspecialised
     absent, converged = _absent(law, rule), np.asarray(int(Outcome.converged))
-    found = dict.fromkeys(("axis", "other", "unspecialised"), absent)
+    found: dict[str, Resting] = {name: absent for name in ("axis", "other", "unspecialised")}  # noqa: C420
     for name, s in named.items():
         found[name] = Resting(s.R, s.Q, np.asarray(s.error), np.asarray(s.growth), converged)
     return found

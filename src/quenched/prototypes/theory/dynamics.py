@@ -173,8 +173,8 @@ def _state(
     fine = winners.is_exact(n.g.shape[0])
     rtol, atol = rtol or (flow.RTOL if fine else 1e-4), atol or (flow.ATOL if fine else 1e-5)
     unit = jnp.sqrt(jnp.max(n.v))  # accuracy is meant relative to the width of the clusters
-    n, *begin = in_units(n, *begin, unit)
-    path = flow.integrate(moving, tuple(begin), times, n, rtol=rtol, atol=atol)
+    n, R, Q = in_units(n, *begin, unit)
+    path = flow.integrate(moving, (R, Q), times, n, rtol=rtol, atol=atol)
     R, Q = path.states
     # with four or five prototypes one at a time: how hard an average is decides how it is computed
     error = jax.lax.map(lambda y: error_of(n, *y), (R, Q), batch_size=None if _one_by_one(n) else BATCH)
