@@ -221,13 +221,13 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
     """
     K, M = shape(law, rule)
     start, plan = start_of(start), controls.expand(law, rule, sweep)
-    count = np.size(alpha)
-    length = next_length(count)
+    given = np.size(alpha) if hasattr(alpha, "shape") else len(alpha) if isinstance(alpha, (list, tuple)) else 1
+    length = next_length(given)
     checks.memory("The learning curve", len(plan.laws) * 8.0 * COPIES * length * (K * M + K * K + 2))
     times = checks.increasing("alpha", alpha)
     many = numbers_of(plan)
     found = _states(many, padded(times, length), start.overlaps(K, M), rule.all_move)
-    values = {name: np.asarray(value)[:, :count] for name, value in found._asdict().items()}
+    values = {name: np.asarray(value)[:, : times.size] for name, value in found._asdict().items()}
     result = results.assemble(
         values, plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
         science="prototypes", source="theory", start=results.describe(start),
