@@ -1,6 +1,6 @@
 """Each misprint of the paper, put back into its equations, is rejected by the simulation.
 
-The numbers are those of `docs/errata.md` (P1 to P21); the simulation is the exact chain of the overlaps.
+The numbers are those of `docs/errata.md` (P1 to P22); the simulation is the exact chain of the overlaps.
 """
 
 import jax
@@ -10,8 +10,8 @@ from scipy import stats
 
 from quenched import prototypes
 from quenched.core.proof import agreement
+from quenched.papers.biehl2006 import printed
 from tests import tolerances
-from tests.prototypes import printed
 from tests.prototypes.cases import ALPHA, CHAIN, A, B
 
 TIMES = np.array([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.5, 10.0])

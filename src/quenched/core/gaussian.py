@@ -262,4 +262,4 @@ def _edges(mean: Array, slope: Array, rest: Array) -> Array:
 def _crossing(level: Array, rise: Array, width: Real) -> tuple[Array, Array]:
     """Where a straight line meets zero, far away if nowhere, and over which interval it grows by `width`."""
     steep = jnp.where(jnp.abs(rise) > 1e-6, rise, 1e-6)
-    return -level / steep, width / jnp.abs(steep)
+    return -level / steep, jnp.asarray(width) / jnp.abs(steep)

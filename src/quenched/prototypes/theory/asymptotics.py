@@ -169,7 +169,7 @@ def _all_small_rate(law: TwoClusters, rule: Rule) -> dict[str, Resting]:
     if unspecialised is not None:
         named["unspecialised"] = unspecialised
     absent, converged = _absent(law, rule), np.asarray(int(Outcome.converged))
-    found = dict.fromkeys(("axis", "other", "unspecialised"), absent)
+    found: dict[str, Resting] = {name: absent for name in ("axis", "other", "unspecialised")}  # noqa: C420
     for name, s in named.items():
         found[name] = Resting(s.R, s.Q, np.asarray(s.error), np.asarray(s.growth), converged)
     return found
@@ -216,7 +216,7 @@ def optimum(law: TwoClusters) -> float:
     linear = m[0] / v[0] - m[1] / v[1]
     constant = (m[1] ** 2 / v[1] - m[0] ** 2 / v[0]) / 2 + np.log(p[0] / p[1]) - np.log(v[0] / v[1]) / 2
     roots = np.roots([square, linear, constant]) if square else np.array([-constant / linear] if linear else [])
-    theta = np.append(np.real(roots[np.abs(np.imag(roots)) < 1e-12]), [-np.inf, np.inf])
+    theta = np.append(np.real(roots), [-np.inf, np.inf])  # any boundary will do: the best of these is taken
     sd = np.sqrt(v)
     errors = p[0] * ndtr((theta - m[0]) / sd[0]) + p[1] * ndtr((m[1] - theta) / sd[1])
     return float(np.min(errors))

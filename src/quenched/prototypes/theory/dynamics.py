@@ -173,8 +173,8 @@ def _state(
     fine = winners.is_exact(n.g.shape[0])
     rtol, atol = rtol or (flow.RTOL if fine else 1e-4), atol or (flow.ATOL if fine else 1e-5)
     unit = jnp.sqrt(jnp.max(n.v))  # accuracy is meant relative to the width of the clusters
-    n, *begin = in_units(n, *begin, unit)
-    path = flow.integrate(moving, tuple(begin), times, n, rtol=rtol, atol=atol)
+    n, R, Q = in_units(n, *begin, unit)
+    path = flow.integrate(moving, (R, Q), times, n, rtol=rtol, atol=atol)
     R, Q = path.states
     # with four or five prototypes one at a time: how hard an average is decides how it is computed
     error = jax.lax.map(lambda y: error_of(n, *y), (R, Q), batch_size=None if _one_by_one(n) else BATCH)
@@ -221,13 +221,13 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
     """
     K, M = shape(law, rule)
     start, plan = start_of(start), controls.expand(law, rule, sweep)
-    count = np.size(alpha)
-    length = next_length(count)
+    given = np.size(alpha) if hasattr(alpha, "shape") else len(alpha) if isinstance(alpha, (list, tuple)) else 1
+    length = next_length(given)
     checks.memory("The learning curve", len(plan.laws) * 8.0 * COPIES * length * (K * M + K * K + 2))
     times = checks.increasing("alpha", alpha)
     many = numbers_of(plan)
     found = _states(many, padded(times, length), start.overlaps(K, M), rule.all_move)
-    values = {name: np.asarray(value)[:, :count] for name, value in found._asdict().items()}
+    values = {name: np.asarray(value)[:, : times.size] for name, value in found._asdict().items()}
     result = results.assemble(
         values, plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
         science="prototypes", source="theory", start=results.describe(start),

@@ -98,7 +98,8 @@ def boundaries(p: np.ndarray, g: np.ndarray, m: np.ndarray, v: np.ndarray) -> li
     grid = np.unique(np.concatenate([centre + width * REACH for centre, width in around]))
     found = []
     for low, high in _brackets(mismatch, grid):
-        theta = float(optimize.brentq(lambda x: float(mismatch(x)), low, high, xtol=1e-300, rtol=1e-15))
+        root = optimize.root_scalar(lambda x: float(mismatch(x)), bracket=(low, high), xtol=1e-300, rtol=1e-15)
+        theta = float(root.root)
         top, bottom = _distance(p, g[0], sd, (m - theta) / sd)
         # the mismatch jumps from -1 to 1 where a product vanishes, which is no root
         if abs(float(mismatch(theta))) < 1e-6 and bottom != 0 and top / bottom > 0:
@@ -118,7 +119,7 @@ def _brackets(function: Any, grid: np.ndarray) -> list[tuple[float, float]]:
     dip = (size[1:-1] <= size[:-2]) & (size[1:-1] <= size[2:]) & (size[1:-1] < NEARLY) & (size[1:-1] > ROUNDING)
     for i in np.flatnonzero(dip) + 1:
         if sign[i - 1] == sign[i] == sign[i + 1]:
-            least = optimize.minimize_scalar(
+            least: Any = optimize.minimize_scalar(
                 lambda x, s=sign[i]: s * float(function(x)), bounds=grid[[i - 1, i + 1]], method="bounded",
                 options={"xatol": 1e-12 * (grid[i + 1] - grid[i - 1])},
             )  # fmt: skip

@@ -47,17 +47,19 @@ def end(n: Numbers, R: np.ndarray, Q: np.ndarray, noise: float) -> End:
         Q: overlaps among prototypes at the start.
         noise: $\eta$, or 0 in the small-rate limit.
     """
-    grains = np.rint(np.sum(n.p * n.g, axis=1) / GRAIN).astype(int)
-    pull = n.p * n.g * n.lam  # c_S = sum_k pull_Sk B_k
-    along = np.vstack([R, pull @ n.gram])  # overlaps of w_1(0), w_2(0), c_1, c_2 with the centres
-    gram = np.block([[Q, R @ pull.T], [pull @ R.T, pull @ n.gram @ pull.T]])
+    p, lam, v, g, wrong = (np.asarray(x) for x in (n.p, n.lam, n.v, n.g, n.wrong))
+    centres = np.asarray(n.gram)
+    grains = np.rint(np.sum(p * g, axis=1) / GRAIN).astype(int)
+    pull = p * g * lam  # c_S = sum_k pull_Sk B_k
+    along = np.vstack([R, pull @ centres])  # overlaps of w_1(0), w_2(0), c_1, c_2 with the centres
+    gram = np.block([[Q, R @ pull.T], [pull @ R.T, pull @ centres @ pull.T]])
     paths = [_path(S, int(grains[S])) for S in range(2)]
-    jolt = noise * (n.g * n.p * n.v) @ n.g.T
-    r = [[_times([path], along[:, m]) for m in range(n.p.size)] for path in paths]
+    jolt = noise * (g * p * v) @ g.T
+    r = [[_times([path], along[:, m]) for m in range(p.size)] for path in paths]
     q = [[_plus((1.0, _times([paths[S], paths[T]], gram)), (1.0, _spread(int(grains[S] + grains[T]), jolt[S, T])))
           for T in range(2)] for S in range(2)]  # fmt: skip
-    first = np.array([_first_wins(n.lam[k], n.v[k], r[0][k], r[1][k], q) for k in range(n.p.size)])
-    error = float(np.sum(n.p * (n.wrong[0] * first + n.wrong[1] * (1 - first))))
+    first = np.array([_first_wins(lam[k], v[k], r[0][k], r[1][k], q) for k in range(p.size)])
+    error = float(np.sum(p * (wrong[0] * first + wrong[1] * (1 - first))))
     limits = [np.array([[_limit(term) for term in row] for row in rows]) for rows in (r, q)]
     rests = all(bool(np.all(np.isfinite(limit))) for limit in limits)
     return End(limits[0], limits[1], error, GRAIN * float(0 - grains.min()), rests)

@@ -1,16 +1,22 @@
 r"""Equation (29) of the paper, written out term by term, with each misprint to be put back by its number.
 
-Plain NumPy and SciPy, none of the package's code: without misprints it is a second derivation of the flow.
+Plain NumPy and SciPy, no equation of the package's: without misprints it is a second derivation of the flow.
 """
 
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.special import ndtr
 
+from quenched.prototypes import TwoClusters
+
 LABEL = np.array([1.0, -1.0])
 
 
-def drift(p, lam, v, a, b, eta, R, Q, misprints=frozenset()):
+def drift(
+    p: np.ndarray, lam: float, v: np.ndarray, a: float, b: float, eta: float, R: np.ndarray, Q: np.ndarray,
+    misprints: frozenset[int] = frozenset(),
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    r"""Equation (29): $(\dot R, \dot Q)$ for $g(S, \sigma) = a + b S \sigma$, with the misprints of the given errata."""
     p, v = np.asarray(p), np.asarray(v)
     weight = np.ones(2) if 8 in misprints else p
     scale = np.sqrt(1 / (2 * np.pi)) if 4 in misprints else 1.0
@@ -63,13 +69,18 @@ def drift(p, lam, v, a, b, eta, R, Q, misprints=frozenset()):
     return dR, dQ
 
 
-def integrate(law, coefficients, eta, times, misprints=frozenset()):
+def integrate(
+    law: TwoClusters, coefficients: tuple[float, float], eta: float, times: np.ndarray,
+    misprints: frozenset[int] = frozenset(),
+) -> tuple[np.ndarray, np.ndarray] | None:  # fmt: skip
     """R and Q at `times` from the start of figure 2, or None if the integration breaks down."""
     p, v = np.array([law.prior, 1 - law.prior]), np.array(law.variances)
 
     def rhs(_, y):
         R, Q = y[:4].reshape(2, 2), y[4:].reshape(2, 2)
-        return np.concatenate([x.ravel() for x in drift(p, law.separation, v, *coefficients, eta, R, Q, misprints)])
+        return np.concatenate(
+            [x.ravel() for x in drift(p, float(law.separation), v, *coefficients, eta, R, Q, misprints)]
+        )
 
     start = np.concatenate([np.zeros(4), 1e-4 * np.eye(2).ravel()])
     with np.errstate(all="ignore"):
@@ -79,7 +90,7 @@ def integrate(law, coefficients, eta, times, misprints=frozenset()):
     return path.y[:4].T.reshape(-1, 2, 2), path.y[4:].T.reshape(-1, 2, 2)
 
 
-def printed_error(law, R, Q):
+def printed_error(law: TwoClusters, R: np.ndarray, Q: np.ndarray) -> float:
     """Equation (8) as printed: weight p_sigma (read as the prior of the other class), denominator sqrt(D)."""
     D = Q[0, 0] + Q[1, 1] - 2 * Q[0, 1]
     p = np.array([law.prior, 1 - law.prior])
