@@ -123,7 +123,7 @@ def ensemble(
         executor: `Local()`, `Processes(...)` or `Dask(...)`; by default that of `placed`, or else `Local()`.
         folder: where finished pieces are kept. A later call with the same function, key and points computes
             only what is missing; more runs or more points at the end are welcome.
-        label: a word for the progress bar, which appears on a terminal when the work is long.
+        label: a word for the report of progress when the work is long.
 
     Returns:
         An `Ensemble`.
