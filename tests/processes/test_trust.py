@@ -140,8 +140,8 @@ def test_bent_curves_are_right_or_not_trusted(name):
         off = np.abs(np.array([float(at[measure]) for measure in MEASURES]) / mean - 1) - 3 * stderr / mean
         assert not bool(at.trusted) or np.all(off < PROMISE), (m, off)
     assert not found.trusted.all()
-    if name in ("40 columns", "diabetes"):
-        assert found.trusted.any()
+    if name == "diabetes":
+        assert bool(found.trusted[-1])  # 100 examples for 10 dimensions
 
 
 def test_trusted_sizes_of_random_worlds_are_right():
