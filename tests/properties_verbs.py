@@ -313,6 +313,7 @@ CASES = {
             "key": keys,
             "rank": st.none() | st.just(8),
             "closure": st.sampled_from([None, processes.Cavity(), processes.Variational()]),
+            "total": st.sampled_from([processes.PoissonTotal(), processes.FixedTotal()]),
             "noise": one_or(usual, 2),
             "executor": st.none(),
             "folder": st.none(),

@@ -21,7 +21,7 @@ from typing import Any
 from quenched import io, plots
 from quenched.core import files
 from quenched.core.claims import Claim, Verdict
-from quenched.core.figures import Figure, Section, TypedClaim, comparison
+from quenched.core.figures import Figure, Section, comparison
 from quenched.core.proof import Agreement
 from quenched.core.results import save, version
 
@@ -111,7 +111,7 @@ def agreements(sections: Sequence[Section], *, quick: bool = False) -> dict[str,
     }
 
 
-def _told(claim: Claim | TypedClaim) -> dict[str, Any]:
+def _told(claim: Claim) -> dict[str, Any]:
     """A claim as plain data, with the comparisons of numbers that decide it."""
     words = {name: getattr(claim, name) for name in ("where", "statement", "printed", "ours", "evidence")}
     return {**words, "checks": list(claim.checks), "verdict": claim.verdict.value}

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from quenched.core import claims
-from quenched.core.claims import Verdict
+from quenched.core.claims import Claim
 from quenched.core.proof import Agreement
 
 
@@ -129,33 +128,6 @@ class Figure:
     agreement: Mapping[str, Agreement] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True)
-class TypedClaim:
-    """A claim whose verdict is written down.
-
-    Attributes:
-        where: place in the paper.
-        statement: what is claimed, in words.
-        printed: what the paper prints.
-        ours: what we get.
-        verdict: reproduced, corrected, refuted or not decidable.
-        evidence: how we know.
-        rests_on: the comparison of theory and simulation behind it, as `comparison` names it.
-    """
-
-    where: str
-    statement: str
-    printed: str
-    ours: str
-    verdict: Verdict
-    evidence: str
-    rests_on: str = ""
-    checks: tuple[str, ...] = ()
-
-
-Claim = TypedClaim
-
-
 def comparison(figure: Figure, name: str) -> str:
     """What a comparison is called in claims and in `agreement.json`: "biehl2006/figure_2: LVQ1, p₊ = 0.8"."""
     return f"{figure.key}: {name}"
@@ -179,6 +151,6 @@ class Section:
     title: str
     reference: str = ""
     figures: tuple[Figure, ...] = ()
-    claims: tuple[claims.Claim | TypedClaim, ...] = ()
+    claims: tuple[Claim, ...] = ()
     not_built: Mapping[str, str] = dataclasses.field(default_factory=dict)
     failed: Mapping[str, str] = dataclasses.field(default_factory=dict)

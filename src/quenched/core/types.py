@@ -30,12 +30,12 @@ LONGEST = 400
 
 
 def printable(text: str) -> str:
-    """Text that came from outside, such as a column's name, as a terminal may show it: no character moves or colours.
+    r"""Text that came from outside, such as a column's name, as a terminal may show it: no character moves or colours.
 
     Examples:
         >>> from quenched.core.types import printable
         >>> print(printable("a\x1b[31m b\n"))
-        a\\x1b[31m b\\n
+        a\x1b[31m b\n
     """
     if text.isprintable():
         return text

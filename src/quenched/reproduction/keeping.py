@@ -25,15 +25,14 @@ import xarray as xr
 import quenched
 from quenched.core import files
 from quenched.core.claims import Check, Claim, Comparison
-from quenched.core.figures import Figure, Kind, Panel, Scale, Series, TypedClaim, Verdict
+from quenched.core.figures import Figure, Kind, Panel, Scale, Series
 from quenched.core.proof import Agreement
 
 FORMAT = 1
 """Number of the file format."""
 
 _KINDS: dict[str, type] = {
-    c.__name__: c
-    for c in (Agreement, Check, Claim, Comparison, Figure, Kind, Panel, Scale, Series, TypedClaim, Verdict)
+    c.__name__: c for c in (Agreement, Check, Claim, Comparison, Figure, Kind, Panel, Scale, Series)
 }
 _MACHINERY = ("jax", "numpy", "scipy")
 
