@@ -344,7 +344,11 @@ CASES = {
     "processes.most_likely": Case(
         processes.most_likely,
         {"law": empirical, "rule": gaussian_processes},
-        {"steps": st.integers(1, 3), "weights": st.lists(st.sampled_from([0.0, 1.0]), min_size=24, max_size=24)},
+        {
+            "steps": st.integers(1, 3),
+            "weights": st.lists(st.sampled_from([0.0, 1.0]), min_size=24, max_size=24),
+            "tolerance": positive,
+        },
     ),
     "processes.tune": Case(
         processes.tune,

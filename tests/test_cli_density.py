@@ -120,7 +120,10 @@ def test_the_density_given_another_column(run, data, tmp_path):
 )
 def test_bounds_are_where_the_density_ends(run, data, tmp_path, text, low, high):
     code, out, err = run("density", data[0], "--column", "area", "--bounds", text, "--out", tmp_path / "p.nc")
-    assert (code, err) == (0, "")
+    proposed = {"0,10": "", "0,": "(None, 10.0)", " , 10 ": "(0.0, None)", ",": "(0.0, 10.0)"}[text]
+    assert code == 0
+    assert err.count("\n") == bool(proposed)
+    assert f"set `bounds={proposed}`" in err if proposed else not err
     result = quenched.load(tmp_path / "p.nc")
     first, last = float(result.value[0]), float(result.value[-1])
     assert (first == low) is (low is not None)

@@ -407,7 +407,7 @@ def test_bad_input_is_one_sentence(call, words):
 ODD = ("a$_$", r"a\$b$ and {%s", "a\x00\x1b[31m", "x" * 300, "\ud800")
 
 
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("name", ODD, ids=ascii)
 def test_any_name_of_a_column_is_drawn_as_it_is(name, tmp_path):
     x = np.linspace(0, 1, 5)
     over = {f"density{end}": ("value", np.ones(5)) for end in ("", "_low", "_high")}
@@ -415,7 +415,8 @@ def test_any_name_of_a_column_is_drawn_as_it_is(name, tmp_path):
     density = xr.Dataset({**over, "histogram": ("bar", [1.0])}, {"value": x, "edge": [0.0, 1.0]}, alone)
     over = {end: ("given", np.ones(5)) for end in ("mean", "low", "high")}
     rows = {"row_given": ("row", x), "row_value": ("row", x)}
-    given = xr.Dataset({**over, **rows}, {"given": x}, alone | {"given": name})
+    image = {"density": (("given", "value"), np.ones((5, 5)))}
+    given = xr.Dataset({**over, **rows, **image}, {"given": x, "value": x}, alone | {"given": name})
     words = xr.Dataset({"error": (("alpha", "kind"), np.ones((3, 2)))}, {"alpha": [1.0, 2.0, 3.0], "kind": [name, "b"]})
     shown = printable(name)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."

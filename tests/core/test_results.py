@@ -96,6 +96,7 @@ FULL = """
 import os, resource, sys, tempfile
 import numpy as np, xarray as xr
 import quenched
+from quenched.core import results
 
 refuge, limits = tempfile.mkdtemp, resource.getrlimit(resource.RLIMIT_FSIZE)
 
@@ -107,7 +108,7 @@ tempfile.mkdtemp = elsewhere
 resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, limits[1]))
 try:
     quenched.save(xr.Dataset({"R": ("run", np.arange(4000.0))}), sys.argv[1])
-except quenched.core.results.OutputError as error:
+except results.OutputError as error:
     print(error)
 """
 

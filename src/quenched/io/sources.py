@@ -211,7 +211,10 @@ def _check_start(source: Path, start: bytes, codec: str) -> None:
 
 def _read_text(source: Path, codec: str) -> Any:
     """The rows of a file as pandas reads them."""
-    return _parsed(source, codec, low_memory=False)
+    try:
+        return _parsed(source, codec, low_memory=False)
+    except OverflowError:  # some versions of pandas stop at a whole number that no double holds: read it as text
+        return _parsed(source, codec, low_memory=False, dtype=str)
 
 
 def _parsed(source: Path, codec: str, **options: Any) -> Any:
@@ -229,7 +232,7 @@ def _parsed(source: Path, codec: str, **options: Any) -> Any:
         spoken = "UTF-8" if codec == "utf-8-sig" else codec
         raise InputError(f"{source} must be text in {spoken}, but it is not: give its encoding, such as latin-1, as "
                          "`encoding` (--encoding).") from None  # fmt: skip
-    except (pd.errors.ParserError, ValueError, OverflowError) as error:
+    except (pd.errors.ParserError, ValueError) as error:
         why = " ".join(str(error).replace("Error tokenizing data. C error:", "").split())
         raise InputError(f"{source} must be a table with equally many values in each row, but: {why}.") from None
     except (ImportError, tarfile.TarError) as error:
