@@ -370,7 +370,9 @@ CASES = {
             "names": st.sampled_from([None, ["a", "b"]]),
         },
     ),
-    "processes.examples_for": Case(with_results(processes.examples_for), {"result": some_results, "error": positive}),
+    "processes.examples_for": Case(
+        with_results(processes.examples_for), {"result": some_results}, {"error": positive, "gain": st.floats(0.1, 0.9)}
+    ),
     "fields.curve": Case(
         fields.curve,
         {"law": true_functions, "rule": function_rules, "examples": one_or(st.integers(8, 1000))},

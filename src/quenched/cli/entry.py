@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     _cache_compilations()
     with warnings.catch_warnings():
+        warnings.filterwarnings("default", category=UserWarning)  # advice is a line, whatever Python was told
         warnings.showwarning = lambda message, *_: _say(f"warning: {message}")
         try:
             code = app(args=arguments, prog_name="quenched", standalone_mode=False)

@@ -223,7 +223,8 @@ def most_likely(
     weights = np.ones(law.rows) if weights is None else checks.numbers("weights", weights)
     if weights.shape != (law.rows,) or not np.all((weights == 0) | (weights == 1)):
         raise InputError(f"Argument `weights` must be 0 or 1 for each of the {law.rows} rows, but it is not.")
-    return descend(_surprise, law, rule, weights=weights, steps=steps, tolerance=tolerance)
+    checks.positive("tolerance", checks.number("tolerance", tolerance))
+    return descend(_surprise, law, rule, weights=weights, steps=steps, tolerance=float(tolerance))
 
 
 def default_rule(law: Empirical) -> GaussianProcess:
