@@ -10,9 +10,9 @@ The power law is what a user would do otherwise: scikit-learn's `learning_curve`
 the same kernel family, a + b n^-c through the logs of its mean errors, and an interval from the spread of its folds.
 Errors are relative, |forecast/truth - 1|; their median and the coverage of the 80% intervals are shown. The exponent with
 which the refit factor f enters the forecast was chosen on splits of these two sets, so this is no independent test of it.
-Thirty other splits of each set, drawn after it was frozen, gave median errors of 13.3 and 13.1% (Abalone, 2N and 4N) and
-14.2 and 13.9% (diabetes), with coverages of 0.67, 0.70, 0.87 and 0.87: most of that is the spread of the error on so few
-rows (0.19 and 0.16 in the log), the rest a bias of -4 and +12%.
+Thirty other splits of each set gave median errors of 10.7 and 11.6% (Abalone, 2N and 4N) and 12.2 and 10.9%
+(diabetes), with coverages of 0.77, 0.80, 0.90 and 0.87: most of that is the spread of the error on so few rows (0.19 and
+0.16 in the log).
 
 Run `python -m benchmarks.forecast_splits [splits]`.
 """
