@@ -325,8 +325,10 @@ def _worst(result: xr.Dataset, table: io.Table) -> Table:
     grid = _grid("row", str(table.target), "predicted without it", "miss", "share of all squared misses")
     assert table.targets is not None
     miss = result["leave_one_out"].values
-    share = miss**2 / np.sum(miss**2)
-    write = digits.alike(max(float(np.sqrt(np.mean(miss**2))), 1e-6 * result.attrs["target_scale"]))
+    largest = float(np.abs(miss).max()) or 1.0
+    squares = (miss / largest) ** 2
+    share = squares / (squares.sum() or 1.0)
+    write = digits.alike(max(largest * float(np.sqrt(squares.mean())), 1e-6 * result.attrs["target_scale"]))
     for i in result["worst"].values.astype(int):
         y = float(table.targets[i])
         cells = [write(y), write(y - miss[i]), write(miss[i], "+"), f"{share[i]:.1%}"]
