@@ -3,13 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# Warnings of pip about the indexes it searches would bury what matters; dots show that it is working.
+# What pip says goes to a file, and its end to the screen if it fails; dots show that it is working.
 define install
 @printf 'Installing into .venv, about a minute ' >&2; \
-$(BIN)/python -m pip install -qq --log .venv/pip.log --constraint constraints.txt --editable $(1) & pid=$$!; \
+$(BIN)/python -m pip install --constraint constraints.txt --editable $(1) > .venv/pip.log 2>&1 & pid=$$!; \
 trap 'kill $$pid; exit 130' INT TERM; \
 while kill -0 $$pid 2>/dev/null; do printf . >&2; sleep 1; done; echo >&2; \
-wait $$pid || { echo 'The installation failed; .venv/pip.log says why.' >&2; exit 1; }
+wait $$pid || { grep -v '^WARNING: Location' .venv/pip.log | tail -n 20 >&2; exit 1; }
 endef
 
 # Older processors, as far as flags can imitate them: the code that BLAS, NumPy and XLA choose there.
