@@ -32,6 +32,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.model_selection import ShuffleSplit, learning_curve
 
+from benchmarks.page import FORECASTS, PAGE, replaced, table
 from quenched.processes import learner
 from quenched.processes.model import Empirical
 from quenched.processes.practice import forecast
@@ -41,7 +42,6 @@ CASES = {"abalone": 250, "diabetes": 100}
 TIMES = (2, 4)
 SETS = {("abalone", 2): 20, ("abalone", 4): 10, ("diabetes", 2): 40, ("diabetes", 4): 60}
 """Training sets behind each truth; its standard error is then 1.2, 0.8, 1.1 and 2.5%."""
-MARK = "<!-- forecasts -->"
 COLUMNS = ("data", "rows", "forecast of", "method", "splits", "median error", "median log ratio", "coverage")
 
 
@@ -169,10 +169,8 @@ def main() -> None:
 def write(lines: list[str]) -> None:
     """Put the table below its mark."""
     about = (__doc__ or "").split("\n\nRun")[0].split("\n\n", 1)[1]
-    table = "\n".join(f"| {line} |" for line in [" | ".join(COLUMNS), " | ".join("---" for _ in COLUMNS), *lines])
-    page = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-    head = page.read_text().split(MARK)[0].rstrip()
-    page.write_text(f"{head}\n\n{MARK}\n\n## Forecasts beyond the data\n\n{about}\n\n{table}\n")
+    rows = table(COLUMNS, [line.split(" | ") for line in lines])
+    PAGE.write_text(replaced(PAGE.read_text(), FORECASTS, f"## Forecasts beyond the data\n\n{about}\n\n{rows}"))
 
 
 if __name__ == "__main__":

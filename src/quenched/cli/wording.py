@@ -38,7 +38,7 @@ def headline(result: xr.Dataset, target: str, gain: float = BETTER) -> str:
     aim = f"{less} less error than now ({digits.number(gain * now)} instead of {digits.number(now)})"
     if np.isfinite(found.best):
         width = found.high - found.low
-        low, best, last = (total(m, rows, width) if np.isfinite(m) else "" for m in found[:3])
+        low, best, last = (total(m, rows, min(width, found.farthest - m)) if np.isfinite(m) else "" for m in found[:3])
         high = last or f"more than {count(found.farthest)}"
         return f"{aim} takes about {best} examples (80% interval {low} to {high}); {rows:,} are at hand."
     last = spoken.sel(examples=found.farthest)
@@ -98,7 +98,7 @@ def total(m: float, rows: float, width: float = np.inf) -> str:
     Args:
         m: the number.
         rows: at hand.
-        width: of the interval that it shall not be rounded out of.
+        width: how far it may move: rounding changes it by a twentieth of this at most.
     """
     place = 10 ** max(int(np.floor(np.log10(max(min(m - rows, width), 1.0)))) - 1, 0)
     return count(round(m / place) * place)
