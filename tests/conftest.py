@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import hypothesis
 import jax
 import jaxlib
 import pytest
@@ -24,6 +25,10 @@ CACHE = Path(os.environ.get("QUENCHED_TEST_CACHE", Path(__file__).parents[1] / "
 jax.config.update("jax_compilation_cache_dir", str(CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+# The same examples in every run, and on a loaded machine they may take as long as they need.
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("tests")
 
 # Two workers on two cores: BLAS threads of their own would only wait for each other, at ten times the cost.
 threadpoolctl.threadpool_limits(1, user_api="blas")
