@@ -7,6 +7,7 @@ One declaration of a learning problem gives the theory (no training), the simula
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_HOME[name]), name)
     if name in SCIENCES:
         return importlib.import_module(f"quenched.{name}")
+    if name == "__version__":
+        return importlib.metadata.version("quenched")
     if name == "replica":
         return importlib.import_module("quenched.core.replica")
     raise AttributeError(f"module 'quenched' has no attribute {name!r}")

@@ -12,7 +12,7 @@ from tinygp import kernels
 from quenched.core.types import InputError
 from quenched.processes import Empirical, GaussianProcess, forecast
 from quenched.processes.practice.table import OWN_UNITS, read
-from tests import properties
+from tests.properties import common as properties
 
 N = 60
 EXACT = 1e-9

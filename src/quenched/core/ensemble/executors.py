@@ -28,6 +28,7 @@ import jax
 
 from quenched.core import checks
 from quenched.core.ensemble.program import Piece, Program, Result, compute
+from quenched.core.extras import load_extra
 from quenched.core.progress import silence
 from quenched.core.types import InputError
 
@@ -138,8 +139,7 @@ class Dask(Executor):
         Raises:
             ClusterError: if the scheduler is lost, or there is no worker for too long.
         """
-        import distributed
-
+        distributed: Any = load_extra("distributed", extra="cluster", purpose="`Dask`")
         if not pieces:
             return
         with self.connected() as client:
@@ -170,8 +170,7 @@ class Dask(Executor):
         Raises:
             InputError: if no scheduler answers at the address.
         """
-        from distributed import Client
-
+        Client = load_extra("distributed", extra="cluster", purpose="`Dask`").Client
         if not isinstance(self.client, str):
             yield self.client
             return

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from quenched.core.extras import load_extra
 from quenched.core.types import Array, Key, Outcome, Real
 from quenched.outliers.learner import em
 
@@ -56,8 +57,7 @@ def _chain(
     key: Key, rows: em.Rows, belief: em.Belief, c: Array, width: Real, temperature: Real, trajectories: int
 ) -> tuple[Array, Any]:
     """The end of one chain, and the energy over N after each trajectory."""
-    import blackjax
-
+    blackjax: Any = load_extra("blackjax", extra="sampling", purpose="Gibbs learning")
     N = c.shape[0]
     stride = STRIDE * N**-0.25
     log = _log_weight(rows, belief, temperature)

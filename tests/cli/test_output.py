@@ -14,7 +14,7 @@ from rich.console import Console
 import quenched
 from quenched import processes, prototypes
 from quenched.cli import digits, screen
-from tests.test_cli_forecast import answers, made_up
+from tests.cli.test_forecast import answers, made_up
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import quenched
 from quenched.core import checks
 from quenched.core.types import LONGEST, InputError
-from tests import properties
-from tests.properties_verbs import CASES, verbs
-from tests.properties_worlds import DECLARED, declarations
+from tests.properties import common as properties
+from tests.properties.verbs import CASES, verbs
+from tests.properties.worlds import DECLARED, declarations
 
 
 @pytest.fixture(autouse=True)

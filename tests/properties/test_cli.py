@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tinygp import kernels
 
 from quenched import cli, processes
-from tests import properties
+from tests.properties import common as properties
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -13,7 +13,7 @@ from tinygp import kernels
 
 import quenched
 from quenched import fields, mixtures, outliers, processes, prototypes
-from tests.properties_strategies import INPUTS, LINE, positive, prior_on, shares, usual
+from tests.properties.strategies import INPUTS, LINE, positive, prior_on, shares, usual
 
 ANSWERS = {"Fitted", "Fit", "Laplace", "Regression"}
 """Classes that verbs return; nobody declares them."""

@@ -22,8 +22,8 @@ from quenched.estimators import (
     SoftSelectionClassifier,
     VQClusterer,
 )
-from tests import properties
-from tests.properties_estimators import lumps
+from tests.properties import common as properties
+from tests.properties.estimators import lumps
 
 MODELS = {
     "soft": SoftSelectionClassifier(),

@@ -17,8 +17,8 @@ import quenched
 from quenched import fields, mixtures, outliers, processes, prototypes
 from quenched.core.ensemble import Executor, Local, Processes, executors
 from tests.conftest import CACHE
-from tests.properties import KEY
-from tests.properties_strategies import LINE, density_of, prior_on, table
+from tests.properties.common import KEY
+from tests.properties.strategies import LINE, density_of, prior_on, table
 
 RUNS = {"runs": 4, "batch": 2, "key": KEY}
 

@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from quenched import estimators
 from quenched.core.types import InputError
-from tests import properties
-from tests.properties_estimators import ALONE, ASKED, ESTIMATORS, TABLES, WEIGHTS, Estimator, lumps
+from tests.properties import common as properties
+from tests.properties.estimators import ALONE, ASKED, ESTIMATORS, TABLES, WEIGHTS, Estimator, lumps
 
 CLASSES = [name for name in estimators.__all__ if isinstance(getattr(estimators, name), type)]
 

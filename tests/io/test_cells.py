@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from quenched import io
 from quenched.core import columns
 from quenched.core.types import InputError, printable
-from tests import properties
+from tests.properties import common as properties
 
 
 @pytest.fixture
@@ -272,9 +272,9 @@ def test_other_formats_that_cannot_be_read_are_refused(table, monkeypatch, endin
     assert "pip install 'quenched[tables]'" in refused(path)
 
 
-def test_a_frame_from_parquet(table, monkeypatch):
+def test_a_frame_from_parquet(tmp_path):
     frame = pd.DataFrame({"a": [1, 2], "b": pd.array([1, None], dtype="Int64"), "y": [True, False]})
-    monkeypatch.setattr(pd, "read_parquet", lambda source: frame)
-    path = table(b"", "data.parquet")
+    path = tmp_path / "data.parquet"
+    frame.to_parquet(path)
     assert io.read_table(path, target="a", columns=["y"]).inputs.tolist() == [[1], [0]]
     assert "column 'b' lacks 1 of 2 values" in refused(path)

@@ -22,7 +22,7 @@ from quenched.core import results
 from quenched.core.ensemble import ensemble
 from quenched.core.ensemble.store import Damaged, Store
 from quenched.core.types import InputError
-from tests import properties
+from tests.properties import common as properties
 
 SOURCE = Path(quenched.__file__).parent
 

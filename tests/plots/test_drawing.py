@@ -17,7 +17,7 @@ import quenched
 from quenched import plots
 from quenched.core.figures import Figure, Kind, Panel, Series
 from quenched.core.types import InputError, printable
-from tests.test_cli_forecast import made_up
+from tests.cli.test_forecast import made_up
 
 ALPHA = np.array([0.0, 1.0, 2.0, 5.0])
 SETTINGS = {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name != "backend"}

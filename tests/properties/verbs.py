@@ -14,8 +14,8 @@ from tinygp import kernels
 
 import quenched
 from quenched import fields, mixtures, outliers, processes, prototypes, replica
-from tests.properties import EXAMPLES, KEY, hopeless, wrong
-from tests.properties_strategies import (
+from tests.properties.common import EXAMPLES, KEY, hopeless, wrong
+from tests.properties.strategies import (
     INPUTS,
     LINE,
     contaminated,

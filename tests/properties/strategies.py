@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tinygp import kernels
 
 from quenched import fields, mixtures, outliers, processes, prototypes
-from tests.properties import KEY
+from tests.properties.common import KEY
 
 keys = st.just(KEY)
 shares = st.one_of(st.floats(0.05, 0.95), st.sampled_from([1e-12, 1 - 1e-12]))
