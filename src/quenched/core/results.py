@@ -23,7 +23,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from quenched.core import checks, controls, files
+from quenched.core import checks, controls, files, system
 from quenched.core.ensemble import Ensemble
 from quenched.core.types import InputError, Key, Outcome, outcome_names
 
@@ -232,7 +232,7 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
     if not os.path.isfile(source):
         raise InputError(f"Argument `path` must be a result file, but {source} is not there.")
     try:
-        checks.memory(f"{source}", 3.0 * source.stat().st_size)
+        system.require_memory(f"{source}", 3.0 * source.stat().st_size)
         content = source.read_bytes()
         body, seal, digest = content[: -64 - len(SEAL)], content[-64 - len(SEAL) : -64], content[-64:]
         broken = seal == SEAL and hashlib.sha256(body).hexdigest().encode() != digest
@@ -292,7 +292,7 @@ def _check_sizes(file: h5py.File, body: bytes) -> None:
             if start is None or h5py.check_string_dtype(kind) is None:
                 raise ValueError("its text is not as it was saved")
             length = np.frombuffer(body, "<u4", 4 * item.size, start)[::4]
-            checks.memory("Text", 4.0 * item.size * int(length.max()))  # as NumPy holds it
+            system.require_memory("Text", 4.0 * item.size * int(length.max()))  # as NumPy holds it
             size += int(length.sum(dtype=np.int64))
         left -= size
         if left < 0:

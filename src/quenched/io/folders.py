@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from quenched.core import checks
+from quenched.core import system
 from quenched.core.results import OutputError
 
 _T = TypeVar("_T")
@@ -22,7 +22,7 @@ def writable_folder(path: str | os.PathLike[str]) -> Path:
     """
     folder = Path(path)
     try:
-        checks.try_folder(folder)
+        system.require_folder(folder)
     except OSError as error:
         raise OutputError(f"The folder {folder} must be writable, but it is not ({reason(error)}).") from None
     return folder

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from quenched.core.checks import available_memory
+from quenched.core.system import available_memory
 from quenched.core.types import InputError, printable
 from quenched.io.folders import reason
 

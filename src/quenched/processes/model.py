@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import checks, system
 from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real, reals
 
 FEWEST = 5
@@ -238,7 +238,7 @@ def declared(law: Empirical, rule: GaussianProcess) -> tuple[Numbers, float]:
         InputError: if the kernel matrix has values that are not finite or is not positive definite, even with jitter,
             or if what is computed from it would not fit in memory.
     """
-    checks.memory(f"The kernel matrices of {law.rows} rows", MATRICES * 8.0 * law.rows**2)
+    system.require_memory(f"The kernel matrices of {law.rows} rows", MATRICES * 8.0 * law.rows**2)
     # numbers as arrays, so that a program is compiled for all their values and not for one
     arrays = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, float) else leaf, (law, rule))
     n: Numbers = eqx.filter_jit(numbers)(*arrays)

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 import threadpoolctl
 
-from quenched.core import checks
+from quenched.core import system
 from quenched.core.ensemble.identity import digest
 from quenched.core.types import InputError
 
@@ -146,7 +146,7 @@ def fitting(build_width: Callable[[int], Program], wanted: int) -> Program:
         program = build_width(width)
         excess = program.memory() / _budget()
         if excess <= 1 or width == 1:
-            checks.memory("A run", program.memory())
+            system.require_memory("A run", program.memory())
             return program
         # Memory grows about linearly with the width, so the halvings needed are done at once.
         width = max(1, width >> math.ceil(math.log2(excess)))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quenched.core import checks, files
+from quenched.core import checks, files, system
 from quenched.core.types import InputError
 
 
@@ -50,7 +50,7 @@ class Store:
         try:
             if not os.fspath(folder):
                 raise ValueError("it has no name")  # it would be the present folder
-            checks.try_folder(path)
+            system.require_folder(path)
             files.sweep(path)
         except (OSError, ValueError) as error:
             barred = cls(path, barred=f"{getattr(error, 'strerror', None) or error}")

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import checks, system
 from quenched.core.ensemble.executors import ClusterError, Executor, Local
 from quenched.core.ensemble.identity import digest
 from quenched.core.ensemble.program import Piece, Program, Result, build, fitting, is_number
@@ -228,7 +228,7 @@ def _program(
 
 def _pieces(program: Program, key: Any, points: list[Any], runs: int) -> list[Piece]:
     outputs = sum(math.prod(shape) for shape in program.outputs()[0])
-    checks.memory("All runs", 8.0 * len(points) * runs * outputs)
+    system.require_memory("All runs", 8.0 * len(points) * runs * outputs)
     keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(len(points), dtype=jnp.uint32))
     data = np.asarray(jax.random.key_data(keys))
     numbers = [tuple(leaf for leaf in jax.tree.leaves(point) if is_number(leaf)) for point in points]

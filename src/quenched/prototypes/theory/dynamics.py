@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from quenched.core import checks, controls, flow, results
+from quenched.core import checks, controls, flow, results, system
 from quenched.core.lengths import next_length, padded
 from quenched.core.types import Array, Real, double, require_double
 from quenched.prototypes.model import (
@@ -223,7 +223,7 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
     start, plan = start_of(start), controls.expand(law, rule, sweep)
     given = np.size(alpha) if hasattr(alpha, "shape") else len(alpha) if isinstance(alpha, (list, tuple)) else 1
     length = next_length(given)
-    checks.memory("The learning curve", len(plan.laws) * 8.0 * COPIES * length * (K * M + K * K + 2))
+    system.require_memory("The learning curve", len(plan.laws) * 8.0 * COPIES * length * (K * M + K * K + 2))
     times = checks.increasing("alpha", alpha)
     many = numbers_of(plan)
     found = _states(many, padded(times, length), start.overlaps(K, M), rule.all_move)
