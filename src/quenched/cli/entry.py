@@ -12,10 +12,8 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from quenched.cli import density as density  # commands, which register themselves
-from quenched.cli import reproducing as reproducing
 from quenched.cli.app import app
-from quenched.cli.delivering import Stop
+from quenched.cli.delivery import Stop
 
 MOST_COMPILED = 2**30
 """Bytes of compiled programs that are kept between calls."""

@@ -14,7 +14,7 @@ Nothing here solves or trains. Not covered: other likelihoods than Gaussian nois
 from __future__ import annotations
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -36,6 +36,9 @@ LARGEST_JITTER = 1e-6
 
 class Law(eqx.Module):
     """A world to sample data sets from."""
+
+    COMMAND: ClassVar[str] = "quenched forecast DATA.csv --target COLUMN"
+    """The law is a table of data, which this command reads."""
 
     @abc.abstractmethod
     def standard(self) -> Array:

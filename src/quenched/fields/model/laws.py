@@ -5,7 +5,7 @@ For learning curves: how training and test error fall with the number of example
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -24,6 +24,9 @@ NORMALISED = 1e-6
 
 class Law(eqx.Module):
     """A world on a grid."""
+
+    COMMAND: ClassVar[str] = "quenched density DATA.csv --column COLUMN"
+    """The command that estimates a density from a table of data."""
 
 
 class TrueDensity(Law):

@@ -1,4 +1,4 @@
-"""What every command that computes does with its result: print it, save it, draw it, or be quiet about it."""
+"""What every command that computes does with its result: print, save and draw it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,36 +18,31 @@ if TYPE_CHECKING:
 PICTURES = (".png", ".pdf", ".svg")
 FILES = (".nc", ".csv", ".json")
 """Endings of files for a result."""
-
-OutOption = Annotated[
-    Path | None, typer.Option("--out", help="Save the result: FILE.nc or .json with everything, .csv as a table.")
-]
-PlotOption = Annotated[Path | None, typer.Option("--plot", help="Draw the result: FILE.png, .pdf or .svg.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="Print errors only, and JSON if asked for.")]
+REFUSED = 3
+"""The exit code where no answer can be given."""
 
 
 class Stop(Exception):
-    """The command ends here, with a line to say and an exit code."""
+    """Ends a command with a line on standard error and an exit code."""
 
     def __init__(self, line: str, code: int):
         super().__init__(line)
         self.code = code
 
 
-REFUSED = 3
-"""The exit code where an answer was refused."""
-
-
 @dataclasses.dataclass(frozen=True)
 class Delivery:
-    """Where a result goes.
+    """Where a result goes; checked before anything is computed.
 
     Attributes:
         out: a file for it.
         plot: a file for its picture.
         json: whether it is printed as JSON rather than in words.
-        quiet: whether nothing is said but errors.
+        quiet: whether only errors are printed.
+
+    Raises:
+        InputError: for files of another kind.
+        OutputError: for folders that cannot be written.
     """
 
     out: Path | None
@@ -55,13 +50,7 @@ class Delivery:
     json: bool = False
     quiet: bool = False
 
-    def check(self) -> None:
-        """Refuse what cannot be written before anything is computed.
-
-        Raises:
-            InputError: for files of another kind.
-            OutputError: for folders that cannot be written.
-        """
+    def __post_init__(self) -> None:
         from quenched import io
         from quenched.core.types import InputError
 
@@ -77,56 +66,51 @@ class Delivery:
             io.writable_folder(path.parent)
 
     @contextlib.contextmanager
-    def working(self, words: str, folder: Path | None = None) -> Iterator[None]:
-        """Say what is being done, while somebody is watching, and on an interrupt what is kept.
-
-        Args:
-            words: what is being done; empty for nothing to say.
-            folder: where finished pieces are kept.
-        """
+    def working(self, words: str = "", *, folder: Path | None = None) -> Iterator[None]:
+        """Print on a terminal what is being done and, on an interrupt, what is kept in `folder`."""
         from quenched.core import progress
 
-        with contextlib.ExitStack() as stack:
+        with interrupts(folder), progress.hidden() if self.quiet else contextlib.nullcontext():
             if self.quiet:
                 warnings.simplefilter("ignore")
-                stack.enter_context(progress.hidden())
             elif words and sys.stderr.isatty():
                 print(words, file=sys.stderr, flush=True)
-            stack.enter_context(interrupts(folder))
             yield
 
-    def notes(self, lines: Sequence[str]) -> None:
-        """Say what was done to the data."""
+    def spinner(self, words: str) -> contextlib.AbstractContextManager[Any]:
+        """A spinner on a terminal."""
+        from rich.console import Console
+
+        there = Console(stderr=True)
+        return there.status(words) if there.is_terminal and not self.quiet else contextlib.nullcontext()
+
+    def warn(self, lines: Sequence[str]) -> None:
+        """Print warnings, such as changes made to the data."""
         for line in lines if not self.quiet else ():
             typer.echo(f"warning: {line}", err=True)
 
     def tell(self, line: str) -> None:
-        """Say a line that is not part of the result."""
+        """Print a line that is not part of the result."""
         from quenched.core.types import printable
 
-        if not self.quiet:
+        if line and not self.quiet:
             typer.echo(printable(line), err=self.json)
 
     def hand_over(
-        self,
-        drawn: list[Any],
-        result: xr.Dataset,
-        *,
-        sentence: str = "",
-        show: Callable[..., None] | None = None,
+        self, drawn: list[Any], result: xr.Dataset, *, sentence: str = "", show: Callable[..., None] | None = None,
         **more: Any,
-    ) -> None:
-        """Save, print and draw; each is tried, whatever becomes of the others.
+    ) -> None:  # fmt: skip
+        """Save, print and draw; each is tried, even if the others fail.
 
         Args:
             drawn: what the picture shows.
             result: what is saved and printed.
             sentence: a line below it.
-            show: what prints it in words.
+            show: prints it in words.
             **more: further entries of JSON.
 
         Raises:
-            OutputError: if a file could not be written; the sentence says where it was put instead.
+            OutputError: if a file could not be written; the sentence names the place where it was put instead.
         """
         import quenched
         from quenched import io
@@ -134,43 +118,46 @@ class Delivery:
         from quenched.core.results import OutputError
 
         lost: list[str] = []
-        saved = None
-        if self.out is not None:
+
+        @contextlib.contextmanager
+        def trying() -> Iterator[None]:
             try:
-                saved = self._save(result, more)
+                yield
             except OutputError as error:
                 lost.append(str(error))
+
+        saved = ""
+        with trying():
+            saved = self._save(result, more)
         if self.json:
             typer.echo(io.as_json(result, **more))
         elif not self.quiet:
             (show or screen.show)(result, console=console())
-        for line in filter(None, [sentence, saved and f"saved in {saved}"]):
-            self.tell(line)
-        if self.plot is not None:
-            try:
+        self.tell(sentence)
+        self.tell(saved)
+        with trying():
+            if self.plot is not None:
                 picture, name = quenched.plot(*drawn), self.plot.name
                 io.write_into(self.plot.parent, lambda folder: picture.savefig(folder / name))
                 self.tell(f"drawn in {self.plot}")
-            except OutputError as error:
-                lost.append(str(error))
         if lost:
             raise OutputError(" ".join(lost))
 
-    def _save(self, result: xr.Dataset, more: dict[str, Any]) -> Path:
-        """Write the file of the result."""
+    def _save(self, result: xr.Dataset, more: dict[str, Any]) -> str:
+        """Write the file of the result, and return a line with its place."""
         import quenched
         from quenched import io
 
-        assert self.out is not None
+        if self.out is None:
+            return ""
         kind, name = self.out.suffix.lower(), self.out.name
         if kind == ".nc":
-            return quenched.save(result, self.out)
-        write: Callable[[Path], Path] = (
-            (lambda folder: io.write_csv(result, folder / name))
-            if kind == ".csv"
-            else (lambda folder: io.write_json(result, folder / name, **more))
-        )
-        return io.write_into(self.out.parent, write)
+            place = quenched.save(result, self.out)
+        elif kind == ".csv":
+            place = io.write_into(self.out.parent, lambda folder: io.write_csv(result, folder / name))
+        else:
+            place = io.write_into(self.out.parent, lambda folder: io.write_json(result, folder / name, **more))
+        return f"saved in {place}"
 
 
 def console() -> Any:
@@ -182,7 +169,7 @@ def console() -> Any:
 
 @contextlib.contextmanager
 def interrupts(folder: Path | None) -> Iterator[None]:
-    """Say on an interrupt what is kept."""
+    """On an interrupt, stop with a line on what is kept."""
     try:
         yield
     except KeyboardInterrupt:
