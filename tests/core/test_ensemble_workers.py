@@ -86,7 +86,7 @@ def meanwhile(act):
 
 
 def pieces(folder) -> list:
-    return sorted(Path(folder).glob("*.npz"))
+    return sorted(Path(folder).glob("*.piece"))
 
 
 @pytest.fixture(scope="module")

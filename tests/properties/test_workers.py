@@ -91,7 +91,7 @@ def test_two_workers_and_a_resumed_folder_give_the_same_numbers(science, two_wor
     measure = MEASURED[science]
     alone = measure(executor=Local(), folder=tmp_path)
     same(alone, measure(executor=two_workers))
-    pieces = sorted(tmp_path.glob("*.npz"))
+    pieces = sorted(tmp_path.glob("*.piece"))
     assert len(pieces) == 2
     pieces[0].unlink()
     pieces[1].write_bytes(pieces[1].read_bytes()[:-20])  # the last one was being written

@@ -258,7 +258,7 @@ def measure(
     run = functools.partial(_one_run, **static)
     done = ensemble(
         run, key, jax.tree.map(np.asarray, declared),
-        runs=runs, batch=batch, executor=executor, folder=folder, label="training",
+        runs=runs, batch=batch, vectorized=True, executor=executor, folder=folder, label="training",
     )  # fmt: skip
     done = dataclasses.replace(done, values={name: value[:, :, : len(times)] for name, value in done.values.items()})
     result = results.assemble_runs(
