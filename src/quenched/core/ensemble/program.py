@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import importlib.metadata
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,7 +22,6 @@ from typing import Any
 import cloudpickle
 import jax
 import jax.numpy as jnp
-import jaxlib
 import numpy as np
 import threadpoolctl
 
@@ -175,7 +175,7 @@ class Compiled(Program):
 
         Code that is called back on the host is not part of it.
         """
-        return _digest(self._lowered.as_text(), jax.__version__, jaxlib.__version__)
+        return _digest(self._lowered.as_text(), jax.__version__, importlib.metadata.version("jaxlib"))
 
     def memory(self) -> int:
         """Bytes that a piece takes while it runs, according to the compiler; 0 where it does not tell."""
