@@ -52,6 +52,8 @@ class Science:
         check: a function of law and rule that raises an error for a pair that does not go together.
         coordinates: a function of law and rule that gives the coordinates of the dimensions in `reports`.
         labels: variable or control to words for an axis; the attribute `long_name` in a result.
+        attrs: attributes that every result has, such as the variable that is plotted by default.
+        command: the command for data of one's own, where a law is a table that cannot be typed.
     """
 
     name: str
@@ -61,6 +63,8 @@ class Science:
     check: Callable[[Any, Any], Any] = _nothing
     coordinates: Callable[[Any, Any], dict[str, Any]] = _nothing
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    attrs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    command: str = ""
 
     def ask(
         self,
@@ -256,7 +260,8 @@ class Question:
         every |= {} if isinstance(rule, Bayes) else self.science.coordinates(law, rule)
         coords = {name: value for name, value in every.items() if value[0] in used}
         about = {"law": law, "rule": rule, "version": results.version(), "format": results.FORMAT,
-                 "science": self.science.name, "source": source, "sweep": " ".join(self.dims), **attrs}  # fmt: skip
+                 "science": self.science.name, "source": source, "sweep": " ".join(self.dims),
+                 **self.science.attrs, **attrs}  # fmt: skip
         plain = {k: results.describe(v) if dataclasses.is_dataclass(v) else v for k, v in about.items()}
         result = xr.Dataset(named, coords, plain)
         for name, words in self.science.labels.items():
