@@ -26,6 +26,8 @@ BOUND = 1e12
 """A state with a component beyond it has diverged."""
 FIRST = 0.01
 """Length of the first step, which need not be accepted."""
+STILL = 1e-8
+"""A flow hardly moves where its field is smaller, relative to the state or 1."""
 SLOW, NEAR, UNSEEN = 1e-5, 1e-2, 1e-13
 """Where the field is smaller than the first a rest state is sought; the state must be nearer to it than the second, and
 its growing part, if there is any, smaller than the third."""
@@ -217,10 +219,10 @@ def settle(
     bound: float = BOUND,
     tolerance: float = 1e-12,
 ) -> Rest:
-    """Follow an autonomous flow until its end is certain, or for `horizon`, and find the rest state there.
+    """Follow an autonomous flow to its end, at most for `horizon`, and find the rest state there.
 
-    The end is certain where the flow is slow, next to a rest state that attracts all states around it, or at least this
-    one. Where there is no rest state at the horizon the last state is returned, as `Outcome.stalled`.
+    It ends where it hardly moves, or next to a rest state that attracts all states around it, or at least this one.
+    Where there is no rest state at the end the last state is returned, as `Outcome.stalled`.
 
     Args:
         field: $F(y)$. The state must have no redundant component.
@@ -230,18 +232,18 @@ def settle(
         bound: a state with a component beyond it has diverged.
         tolerance: accuracy of the rest state, relative to its largest component or 1.
     """
-    slow, found = SLOW, None
+    slow = SLOW
 
-    def is_certain(y: np.ndarray, f: np.ndarray) -> bool:
-        nonlocal slow, found
+    def is_over(y: np.ndarray, f: np.ndarray) -> bool:
+        nonlocal slow
+        if np.sqrt(np.mean(np.square(f))) < STILL * (1 + np.sqrt(np.mean(np.square(y)))):
+            return True
         if np.max(np.abs(f)) > slow * max(1.0, float(np.max(np.abs(y)))):
             return False
         slow, found = slow / 10, _rest_near(linear, y, tolerance)
         return found is not None and _is_attracted(y - found.state, found.jacobian)
 
-    path = follow(
-        lambda t, y: field(y), start, np.array([horizon]), rtol=1e-6, atol=1e-8, bound=bound, until=is_certain
-    )
+    path = follow(lambda t, y: field(y), start, np.array([horizon]), rtol=1e-6, atol=1e-8, bound=bound, until=is_over)
     end = path.states[-1]
     if path.outcome[-1] == Outcome.diverged:
         return Rest(np.full_like(end, np.nan), Outcome.diverged, np.nan, np.full((end.size, end.size), np.nan))
