@@ -14,6 +14,7 @@ from tinygp import kernels
 
 import quenched
 from quenched import fields, mixtures, outliers, processes, prototypes, replica
+from quenched.papers.lemm1999 import matrices
 from tests.properties.common import EXAMPLES, KEY, hopeless, wrong
 from tests.properties.strategies import (
     INPUTS,
@@ -36,7 +37,6 @@ from tests.properties.strategies import (
     pairs,
     places,
     positive,
-    probabilities,
     row_weights,
     seeds,
     selections,
@@ -394,7 +394,7 @@ CASES = {
         fields.solve,
         {"problem": density_problems},
         {
-            "method": st.sampled_from([fields.Newton(), fields.Gradient(), fields.Massive()]),
+            "method": st.sampled_from([fields.Newton(), matrices.Gradient(), matrices.Massive()]),
             "tolerance": st.floats(1e-12, 1e-3),
             "max_steps": st.integers(1, 20),
             "start": st.sampled_from([fields.Uniform(), fields.Empirical(), fields.Kernel(0.1), fields.Truncated(0.1)]),
@@ -403,16 +403,6 @@ CASES = {
     "fields.regress": Case(fields.regress, {"problem": function_problems}, {"data_space": st.none() | st.booleans()}),
     "fields.laplace": Case(
         fields.laplace, {"problem": density_problems, "field": st.lists(st.floats(-3, 3), min_size=8, max_size=8)}
-    ),
-    "fields.mutual_information": Case(
-        fields.mutual_information,
-        {"probabilities": probabilities},
-        {"sigma": st.floats(0.1, 10), "means": st.just([[0.0, 1.0]] * 4)},
-    ),
-    "fields.learning_decay": Case(
-        fields.learning_decay,
-        {"prior": probabilities, "truth": st.integers(0, 3), "examples": st.just(3), "key": keys},
-        {"sigma": st.floats(0.1, 10), "means": st.just([[0.0, 1.0]] * 4)},
     ),
     "fields.Laplacian": Case(fields.Laplacian, {"grid": st.sampled_from([LINE, INPUTS])}),
     "fields.Mass": Case(fields.Mass, {"grid": st.sampled_from([LINE, INPUTS])}, {"value": positive}),

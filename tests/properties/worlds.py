@@ -15,7 +15,7 @@ import quenched
 from quenched import fields, mixtures, outliers, processes, prototypes
 from tests.properties.strategies import INPUTS, LINE, positive, prior_on, shares, usual
 
-ANSWERS = {"Fitted", "Fit", "Laplace", "Regression"}
+ANSWERS = {"Fitted", "FittedDensity", "FittedFunction", "Laplace"}
 """Classes that verbs return; nobody declares them."""
 
 
@@ -130,14 +130,7 @@ DECLARED = {
     "fields.Kernel": case(fields.Kernel, mass=positive, operator=st.none() | smooth, conditional=st.booleans()),
     "fields.Truncated": case(fields.Truncated, mass=positive, operator=st.none() | smooth),
     "fields.Given": case(fields.Given, given=st.just(np.zeros(8))),
-    "fields.Gradient": case(fields.Gradient),
     "fields.Newton": case(fields.Newton, mass=positive),
-    "fields.Massive": case(fields.Massive, mass=positive, operator=st.none() | smooth),
-    "fields.Jacobi": case(fields.Jacobi, operator=st.none() | smooth),
-    "fields.GaussSeidel": case(fields.GaussSeidel, operator=st.none() | smooth),
-    "fields.PriorRelaxation": case(fields.PriorRelaxation, operator=st.none() | smooth),
-    "fields.DirichletRelaxation": case(fields.DirichletRelaxation, boundary=st.just(np.zeros(8, bool))),
-    "fields.GaussianFilter": case(fields.GaussianFilter, length=positive),
     "fields.SquaredLoss": case(fields.SquaredLoss),
     "fields.AbsoluteLoss": case(fields.AbsoluteLoss),
     "fields.ZeroOneLoss": case(fields.ZeroOneLoss),

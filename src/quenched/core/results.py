@@ -48,6 +48,11 @@ def version() -> str:
     return importlib.metadata.version("quenched")
 
 
+def provenance(science: str, **facts: Any) -> dict[str, Any]:
+    """Attributes of a result: facts about it, the science, and the versions of package and file format."""
+    return {**facts, "science": science, "version": version(), "format": FORMAT}
+
+
 def describe(declared: Any) -> str:
     """A law, rule, start or schedule as JSON: its name and its fields, enough to declare it again.
 

@@ -14,36 +14,15 @@ The error of a run is counted on fresh examples, not computed from a formula. No
 from __future__ import annotations
 
 import abc
-import dataclasses
-import functools
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-import xarray as xr
 
-from quenched.core import checks, controls, results
-from quenched.core.ensemble import ensemble
-from quenched.core.lengths import next_length, padded
-from quenched.core.types import Array, InputError, Key, double
-from quenched.prototypes.learner import update
-from quenched.prototypes.model import (
-    ORDER_PARAMETERS,
-    Law,
-    Numbers,
-    Rule,
-    Start,
-    coordinates,
-    draw,
-    draw_cluster,
-    frame,
-    numbers_of,
-    rate_at,
-    shape,
-    start_of,
-)
+from quenched.core.types import Array, Key
+from quenched.prototypes.learner.steps import update
+from quenched.prototypes.model import Numbers, draw, draw_cluster, frame, rate_at
 
 Record = dict[str, Array]
 """`R`, `Q` and `error` of one run, each with a leading axis of times."""
@@ -180,100 +159,3 @@ def _cholesky(A: Array) -> Array:
             pivot = jnp.where(L[j][j] > 0, L[j][j], 1.0)
             L[i][j] = jnp.sqrt(jnp.maximum(inner, 0.0)) if i == j else jnp.where(L[j][j] > 0, inner / pivot, 0.0)
     return jnp.stack([jnp.stack(row) for row in L])
-
-
-def _one_run(
-    key: Key, declared: tuple[Numbers, Any, Array, Array, Array], *, simulator: Simulator, tests: int, all_move: bool,
-    room: int,
-) -> Record:  # fmt: skip
-    n, begin, last, count, dimension = declared
-    last, size = last.astype(int), dimension.astype(int)
-    first = jnp.concatenate([jnp.zeros(1, last.dtype), last[:-1]])
-    steps = Steps(first, last, jnp.arange(last.shape[0]) < count)
-    return simulator.run(key, n, begin, steps, size=size, room=room, tests=tests, all_move=all_move)
-
-
-@double
-def measure(
-    law: Law,
-    rule: Rule,
-    *,
-    alpha: Any,
-    size: int,
-    runs: int,
-    key: Key,
-    start: Start | None = None,
-    simulator: Simulator | None = None,
-    tests: int = 1000,
-    batch: int | None = None,
-    executor: Any = None,
-    folder: Any = None,
-    **sweep: Any,
-) -> xr.Dataset:
-    r"""The learning curve as an experiment.
-
-    Args:
-        law: the world.
-        rule: the student.
-        alpha: increasing times; a time is rounded to a whole number of examples, $\alpha N$.
-        size: the dimension $N$, more than there are prototypes and clusters together.
-        runs: how many independent training sequences.
-        key: a JAX key; the same key gives the same numbers, whatever the executor.
-        start: where the prototypes begin; `NearOrigin()` by default.
-        simulator: `Direct()` (default) or `Chain()`.
-        tests: fresh examples on which the error of each run is counted, at each time.
-        batch: runs computed side by side; by default what fits in memory.
-        executor: `Local()`, `Processes(n)` or `Dask(client)`.
-        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
-        **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
-
-    Returns:
-        `R`, `Q`, `error`, each with `_stderr` and `_run`, and `runs`, `failed`, `outcome`.
-
-    Examples:
-        >>> import jax
-        >>> from quenched import prototypes
-        >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
-        >>> points = prototypes.measure(law, rule, alpha=[1, 5], size=20, runs=20, key=jax.random.key(0))
-    """
-    K, M = shape(law, rule)
-    size = checks.whole("size", size, least=1)
-    times = checks.increasing("alpha", alpha, most=checks.MOST / size)
-    if size <= K + M:
-        raise InputError(f"Argument `size` must exceed the number of vectors, {K} prototypes and {M} centres, "
-                         f"but {size} was given.")  # fmt: skip
-    tests = checks.whole("tests", tests, least=1)
-    start, simulator, key = start_of(start), Direct() if simulator is None else simulator, checks.key(key)
-    checks.kind("simulator", simulator, Simulator, "Direct() or Chain()")
-    _check_start(law, rule, start)
-    plan = controls.expand(law, rule, sweep)
-    steps = np.rint(times * size)
-    begin = start.overlaps(K, M)
-    many = jax.tree.map(np.asarray, numbers_of(plan))
-    points = [jax.tree.map(lambda leaf, i=i: leaf[i], many) for i in range(len(plan.laws))]
-    steps = padded(steps, next_length(len(times)))
-    declared = [(point, begin, steps, float(len(times)), float(size)) for point in points]
-    room = next_length(size, ratio=4, most=256) if simulator.shaped else 0
-    static = {"simulator": simulator, "tests": tests, "all_move": rule.all_move, "room": room}
-    run = functools.partial(_one_run, **static)
-    done = ensemble(
-        run, key, jax.tree.map(np.asarray, declared),
-        runs=runs, batch=batch, executor=executor, folder=folder, label="training",
-    )  # fmt: skip
-    done = dataclasses.replace(done, values={name: value[:, :, : len(times)] for name, value in done.values.items()})
-    result = results.assemble_runs(
-        done, plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
-        science="prototypes", source="simulation", simulator=type(simulator).__name__, size=size, tests=tests,
-        seed=results.seed(key), start=results.describe(start),
-    )  # fmt: skip
-    return result.isel(alpha=0) if np.ndim(alpha) == 0 else result
-
-
-def _check_start(law: Law, rule: Rule, start: Start) -> None:
-    """Refuse overlaps that no vectors have."""
-    mix = law.mixture()
-    R, Q = (np.asarray(x) for x in start.overlaps(*shape(law, rule)))
-    gram = np.block([[np.asarray(mix.gram), R.T], [R, Q]])
-    if np.linalg.eigvalsh(gram)[0] < -1e-9:
-        raise InputError("Argument `start` must be overlaps that vectors can have, but their Gram matrix has a "
-                         "negative eigenvalue.")  # fmt: skip
