@@ -15,7 +15,7 @@ from sklearn import datasets
 
 import quenched
 from quenched import processes
-from quenched.cli import digits, forecasting, options, screen, wording
+from quenched.cli import digits, forecast, options, screen
 from quenched.core.types import InputError
 
 SCALE = 10.0
@@ -134,13 +134,13 @@ def test_both_tables_have_the_numbers_of_the_forecast_with_units(run, data, aske
 
 
 def test_nothing_is_cut_off_on_a_narrow_terminal(data):
-    table, called = forecasting.read(data, "price", None)
+    table, called = forecast.read(data, "price", None)
     result = made_up(table.inputs, table.targets, check=9).assign_attrs(data=called)
     told = {}
     for width in (80, 100):
         file = StringIO()
         console = Console(file=file, width=width)
-        forecasting.show(result, console, table=table, shown=[80, 320], wanted=[], answer=answers)
+        forecast.show(result, console, table=table, shown=[80, 320], wanted=[])
         told[width] = file.getvalue()
         assert "…" not in told[width]
     assert "5.236 to 5.729" in told[100]
@@ -334,7 +334,7 @@ def test_numbers_of_the_headline_lie_between_the_rows_and_the_end_and_hold_the_g
     data = {name: ("examples", value) for name, value in over.items()} | {"refused": ("examples", np.full(5, ""))}
     about = {"rows": rows, "explained": 0.6, "explained_stderr": 0.05}
     result = xr.Dataset(data, {"examples": times * rows}, about)
-    said = wording.headline(result, "y")
+    said = forecast.headline(result, "y")
     kind, found = next((k, m) for k, words in HEADLINES.items() if (m := re.fullmatch(words, said)))
     if kind == "far":
         assert gain[-1] > 0.9
@@ -353,7 +353,7 @@ def test_the_headline_is_right_on_tables_of_different_kinds(X, y, allowed):
     if result.attrs["grade"] == "refused":
         assert "refused" in allowed
         return
-    said = wording.headline(result, "y")
+    said = forecast.headline(result, "y")
     kind, found = next((k, m) for k, words in HEADLINES.items() if (m := re.fullmatch(words, said)))
     assert kind in allowed
     ahead = result.sel(examples=result.examples >= rows)
@@ -462,7 +462,7 @@ def test_a_place_that_is_lost_while_computing_loses_nothing(run, data, asked, tm
 
 
 def test_a_fault_in_the_words_does_not_lose_the_file(run, data, asked, tmp_path, monkeypatch):
-    monkeypatch.setattr(forecasting, "_worst", lambda *_: 1 / 0)
+    monkeypatch.setattr(forecast, "_worst", lambda *_: 1 / 0)
     code, _, err = run("forecast", data, "--target", "price", "--out", tmp_path / "f.nc")
     assert (code, "ZeroDivisionError" in err) == (1, True)
     assert quenched.load(tmp_path / "f.nc").sizes["point"] == 80
@@ -487,8 +487,8 @@ def test_words_cannot_give_a_table_and_one_sentence_points_to_forecast(run, join
 
 
 def test_rounding_of_a_range():
-    assert [wording.total(m, 120) for m in (121.2, 155.4, 743.0, 12345.0)] == ["121", "155", "740", "12,000"]
-    assert [wording.about(m) for m in (3.4, 743.0, 2871.0, 123456.0)] == ["3", "740", "2,900", "120,000"]
+    assert [digits.total(m, 120) for m in (121.2, 155.4, 743.0, 12345.0)] == ["121", "155", "740", "12,000"]
+    assert [digits.about(m) for m in (3.4, 743.0, 2871.0, 123456.0)] == ["3", "740", "2,900", "120,000"]
 
 
 def test_laws_and_rules_of_a_table_can_be_looked_at(joined):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quenched
-from quenched.core import checks
+from quenched.core import checks, system
 from quenched.core.types import LONGEST, InputError
 from tests.properties import common as properties
 from tests.properties.verbs import CASES, verbs
@@ -128,4 +128,4 @@ def test_what_no_machine_holds_is_refused(value):
     with pytest.raises(InputError):
         checks.examples(value, 10, least=1)
     with pytest.raises(InputError, match="fit in memory"):
-        checks.memory("All runs", 1e300)
+        system.require_memory("All runs", 1e300)

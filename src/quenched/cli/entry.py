@@ -12,10 +12,8 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from quenched.cli import density as density  # commands, which register themselves
-from quenched.cli import reproducing as reproducing
 from quenched.cli.app import app
-from quenched.cli.delivering import Stop
+from quenched.cli.delivery import Stop
 
 MOST_COMPILED = 2**30
 """Bytes of compiled programs that are kept between calls."""
@@ -56,7 +54,7 @@ def _say(line: str) -> None:
 def _explain(error: Exception) -> tuple[str, int]:
     """The line and the exit code of an exception; what is our fault is raised again if a traceback is asked for."""
     from quenched.core.ensemble import ClusterError
-    from quenched.core.results import OutputError
+    from quenched.core.store import OutputError
     from quenched.core.types import InputError
 
     if isinstance(error, Stop):

@@ -14,14 +14,14 @@ Nothing here solves or trains. Not covered: other likelihoods than Gaussian nois
 from __future__ import annotations
 
 import abc
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import checks, system
 from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real, reals
 
 FEWEST = 5
@@ -36,6 +36,9 @@ LARGEST_JITTER = 1e-6
 
 class Law(eqx.Module):
     """A world to sample data sets from."""
+
+    COMMAND: ClassVar[str] = "quenched forecast DATA.csv --target COLUMN"
+    """The law is a table of data, which this command reads."""
 
     @abc.abstractmethod
     def standard(self) -> Array:
@@ -238,7 +241,7 @@ def declared(law: Empirical, rule: GaussianProcess) -> tuple[Numbers, float]:
         InputError: if the kernel matrix has values that are not finite or is not positive definite, even with jitter,
             or if what is computed from it would not fit in memory.
     """
-    checks.memory(f"The kernel matrices of {law.rows} rows", MATRICES * 8.0 * law.rows**2)
+    system.require_memory(f"The kernel matrices of {law.rows} rows", MATRICES * 8.0 * law.rows**2)
     # numbers as arrays, so that a program is compiled for all their values and not for one
     arrays = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, float) else leaf, (law, rule))
     n: Numbers = eqx.filter_jit(numbers)(*arrays)
