@@ -3,8 +3,8 @@ r"""The question: a world in which some examples are outliers, and students who 
 Setting: $P = \alpha N$ examples $\xi$ with labels $S = \pm 1$ in $N$ dimensions. A share $1/(1 + e^\eta)$ of them is
 informative: $\xi$ is Gaussian about $S B/\sqrt N$ with variance $1/\gamma$ in each direction, $|B|^2 = N$. The others
 are outliers: Gaussian about 0 with the same variance, and a label by the toss of a coin. Which is which is hidden. The
-student knows $\eta$, believes in an inverse variance $\tilde\gamma$ (matched: $\gamma$) and a Gaussian prior of unit
-variance for each component of his estimate $J$ of $B$.
+student is given $\eta$ and assumes an inverse variance $\tilde\gamma$ (matched: $\gamma$) and a Gaussian prior of unit
+variance for each component of the estimate $J$ of $B$.
 
 Order parameters: $R = J \cdot B/N$ and $Q = J \cdot J/N$; the errors are $\Delta = |J - B|^2/N = Q - 2R + 1$ and the
 angle $\Phi = \arccos(R/\sqrt Q)/\pi$. The limit taken by the theory is $N \to \infty$ at fixed $\alpha$; the simulation
@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import checks, verbs
 from quenched.core.types import Array, InputError, Key, Real, double, real
 
 
@@ -84,7 +84,7 @@ class Rule(eqx.Module):
     r"""A student of the law's examples.
 
     Attributes:
-        gamma: $\tilde\gamma$, the inverse variance he believes in; None is the law's.
+        gamma: $\tilde\gamma$, the inverse variance that is assumed; None is the law's.
     """
 
     gamma: Real | None = eqx.field(converter=real, default=None)
@@ -191,16 +191,29 @@ class CarriedStart(Start):
             raise InputError(f"Argument `first` must be RandomStart() or TeacherStart(), but {self.first!r} was given.")
 
 
-ORDER_PARAMETERS = {"R": (), "Q": (), "Delta": (), "Phi": (), "free_energy": ()}
-"""What theory and simulation report, and the dimensions of each. `free_energy` is the least energy over $N$, without
-what only the data decide: $\\mathcal H/N$ as it stands in the rule's docstring."""
+class Search(eqx.Module):
+    """How hard selection looks for the best selection."""
 
 
-def check_pair(law: object, rule: object) -> None:
-    """Refuse what is no world with outliers, or no student of it."""
-    checks.kind("law", law, Contaminated, "Contaminated(gamma, eta)")
-    students = (SoftSelection, HardSelection, Hebb, Gibbs)
-    checks.kind("rule", rule, students, "SoftSelection(), HardSelection(), Hebb() or Gibbs()")
+class Iteration(Search):
+    """EM alone, which ends at one of very many selections."""
+
+
+class Flips(Search):
+    """EM, then flips of single examples until none lowers the energy."""
+
+
+SCIENCE = verbs.Science(
+    "outliers",
+    laws=(Contaminated, "Contaminated(gamma, eta)"),
+    rules=((SoftSelection, HardSelection, Hebb, Gibbs), "SoftSelection(), HardSelection(), Hebb() or Gibbs()"),
+    reports={"R": (), "Q": (), "Delta": (), "Phi": (), "free_energy": ()},
+)
+"""What theory and simulation have in common. `free_energy` is the least energy over $N$, up to a constant that depends
+on the data only: $\\mathcal H/N$ as it stands in the rule's docstring."""
+
+
+ORDER_PARAMETERS, check_pair = SCIENCE.reports, SCIENCE.check_pair
 
 
 def gamma_of(law: Contaminated, rule: Rule) -> Real:
