@@ -76,8 +76,10 @@ class Contaminated(Law):
         """
         examples = checks.whole("examples", examples, least=1)
         size = checks.whole("size", size, least=1)
-        X, S, V = draw(self, key, examples, size)
-        return np.asarray(X * S[:, None]), np.asarray(S, dtype=int), np.asarray(V)
+        noise, S, u = draw(self, key, examples, size)
+        X, S, V = np.array(noise), np.asarray(S, dtype=int), np.asarray(u) < self.informative
+        X[:, 0] += V
+        return X * S[:, None], S, V
 
 
 class Rule(eqx.Module):
@@ -223,9 +225,10 @@ def gamma_of(law: Contaminated, rule: Rule) -> Real:
 
 @functools.partial(jax.jit, static_argnames=("examples", "size"))
 def draw(law: Contaminated, key: Key, examples: int, size: int) -> tuple[Array, Array, Array]:
-    """Examples times their labels `[examples, size]`, labels, and which are informative. The teacher is axis 0."""
+    """Noise `[examples, size]`, labels, and numbers between 0 and 1 that lie below `law.informative` if informative.
+
+    An informative example times its label is the noise plus the teacher, which is axis 0.
+    """
     noise, labels, hidden = jax.random.split(key, 3)
     g = jax.random.normal(noise, (examples, size)) / jnp.sqrt(jnp.asarray(law.gamma, float))
-    S = jax.random.rademacher(labels, (examples,), float)
-    V = jax.random.uniform(hidden, (examples,)) < jax.nn.sigmoid(-jnp.asarray(law.eta, float))
-    return g.at[:, 0].add(V.astype(float)), S, V
+    return g, jax.random.rademacher(labels, (examples,), float), jax.random.uniform(hidden, (examples,))

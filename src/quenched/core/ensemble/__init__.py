@@ -14,6 +14,7 @@ cores.
 """
 
 from quenched.core.ensemble.executors import ClusterError, Dask, Executor, Local, Processes
+from quenched.core.ensemble.program import OnHost
 from quenched.core.ensemble.sweep import Ensemble, ensemble, placed
 
-__all__ = ["ClusterError", "Dask", "Ensemble", "Executor", "Local", "Processes", "ensemble", "placed"]
+__all__ = ["ClusterError", "Dask", "Ensemble", "Executor", "Local", "OnHost", "Processes", "ensemble", "placed"]

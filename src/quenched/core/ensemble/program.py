@@ -43,6 +43,32 @@ _turn = threading.Lock()  # one piece at a time in a process: see `_may_hang`
 
 
 @dataclasses.dataclass(frozen=True)
+class OnHost:
+    """An experiment in NumPy: nothing is traced or compiled.
+
+    Attributes:
+        function: of a key and a point to a dictionary of arrays, called once for each run.
+        outputs: the names of these arrays and their shapes.
+        bytes: memory that a run takes.
+    """
+
+    function: Callable[[Any, Any], dict[str, Any]]
+    outputs: dict[str, tuple[int, ...]]
+    bytes: int = 0
+
+    def compute(self, program: Program, piece: Piece) -> tuple[np.ndarray, ...]:
+        """The runs of a piece, one after the other."""
+        leaves, structure = jax.tree.flatten(program.template)
+        given = iter(piece.numbers)
+        point = structure.unflatten([next(given) if is_number(leaf) else leaf for leaf in leaves])
+        key = jax.random.wrap_key_data(piece.key, impl=program.implementation)
+        runs = [self.function(jax.random.fold_in(key, piece.start + r), point) for r in range(program.width)]
+        return tuple(
+            np.stack([np.asarray(run[name], dtype=np.float64) for run in runs]) for name in sorted(self.outputs)
+        )
+
+
+@dataclasses.dataclass(frozen=True)
 class Piece:
     """Runs `start`, `start + 1`, ... of the point number `point`."""
 
@@ -64,7 +90,7 @@ class Program:
         name: a digest of all these but not of the numbers' values.
     """
 
-    function: Callable[[Any, Any], Any]
+    function: Callable[[Any, Any], Any] | Any
     template: Any
     implementation: str
     width: int
@@ -111,6 +137,9 @@ class Program:
         Raises:
             InputError: if the function does not return real arrays.
         """
+        if isinstance(self.function, OnHost):
+            names = sorted(self.function.outputs)
+            return [self.function.outputs[name] for name in names], jax.tree.structure(dict.fromkeys(names, 0))
         leaves, structure = jax.tree.flatten(self.traced.out_info)
         kinds = [np.dtype(leaf.dtype).kind if not _is_key(leaf) else "key" for leaf in leaves]
         if not leaves or any(kind not in "biufV" for kind in kinds):  # V: the short floats of ml_dtypes
@@ -120,6 +149,8 @@ class Program:
 
     def memory(self) -> int:
         """Bytes that a piece takes while it runs, as the compiler says; 0 where it does not say."""
+        if isinstance(self.function, OnHost):
+            return self.function.bytes
         stats = self.compiled.memory_analysis()
         if stats is None:
             return 0
@@ -155,8 +186,11 @@ def fitting(build_width: Callable[[int], Program], wanted: int) -> Program:
 def compute(program: Program, piece: Piece) -> Result:
     """Run a piece in double precision. An exception while it runs is its result; bugs raise."""
     with _turn, _settings(), _one_thread():
-        compiled = program.compiled
+        host = isinstance(program.function, OnHost)
+        compiled = None if host else program.compiled
         try:
+            if host:
+                return program.function.compute(program, piece)
             output = compiled(piece.key, np.uint32(piece.start), piece.numbers)
             return tuple(np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(output))
         except Exception as error:

@@ -20,7 +20,7 @@ import numpy as np
 from quenched.core import checks
 from quenched.core.ensemble.executors import ClusterError, Executor, Local
 from quenched.core.ensemble.identity import digest
-from quenched.core.ensemble.program import Piece, Program, Result, build, fitting, is_number
+from quenched.core.ensemble.program import OnHost, Piece, Program, Result, build, fitting, is_number
 from quenched.core.ensemble.store import Damaged, Store
 from quenched.core.progress import progress
 from quenched.core.types import InputError, Key, double
@@ -98,7 +98,7 @@ class Ensemble:
 
 @double
 def ensemble(
-    function: Callable[[Any, Any], Any],
+    function: Callable[[Any, Any], Any] | OnHost,
     key: Key,
     parameters: Sequence[Any],
     *,
@@ -150,7 +150,7 @@ def ensemble(
     folder = kept if folder is None else folder
     if not isinstance(executor, Executor):
         raise InputError(f"Argument `executor` must be Local(), Processes() or Dask(), but {executor!r} was given.")
-    if not callable(function):
+    if not (callable(function) or isinstance(function, OnHost)):
         raise InputError(f"Argument `function` must be a function of (key, parameters), but it is {function!r}.")
     key, points = checks.key(key), _points(parameters)
     store = None if folder is None else Store.open(folder)
