@@ -18,7 +18,7 @@ import xarray as xr
 from quenched.core import checks, results
 from quenched.core.types import InputError, Key, Outcome, double
 from quenched.outliers.model import Contaminated, Rule, Start
-from quenched.outliers.simulation.measuring import measure
+from quenched.outliers.simulation.measure import measure
 
 SHARE = 0.1
 """Share of the runs that have lost the teacher at the onset."""
