@@ -16,9 +16,19 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jaxlib
 import numpy as np
 
 from quenched.core.types import Array, InputError
+
+
+QUICK = (
+    {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+    if jaxlib.__version__.startswith("0.10.")  # a version that does not have an option raises
+    else None
+)
+"""Options of the compiler that halve the time of compilation and cost nothing in a program of milliseconds. They may
+stand on programs that are called from the host only."""
 
 
 class Kernel(NamedTuple):
@@ -145,7 +155,7 @@ def _get(path: str, theta: Any) -> Any:
     return functools.reduce(getattr, path.split("."), theta)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1), compiler_options=QUICK)
 def _sloped(theory: Theory, along: str, x: Array, theta: Any, marks: Any) -> tuple[Kernel, Array, Array]:
     """The kernel, its derivatives and a step of plain iteration; the kernel is traced once."""
     d = x.size

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import saddle
-from quenched.core.types import Array, InputError, Outcome, Real, require_double
+from quenched.core.types import InputError, Outcome, Real, require_double
 from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, Rule, SoftSelection
 from quenched.outliers.theory import gibbs
 from quenched.outliers.theory.hard import HARD, threshold
