@@ -14,7 +14,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Canvas
 
 import quenched
-from quenched import plots
+from quenched import plots, processes, prototypes
 from quenched.core.figures import Figure, Kind, Panel, Series
 from quenched.core.types import InputError, printable
 from tests.cli.test_forecast import made_up
@@ -30,11 +30,19 @@ def attrs(source, **more):
     return {"law": json.dumps(law), "rule": json.dumps(rule), "source": source, "sweep": more.pop("sweep", ""), **more}
 
 
+def labelled(data, science):
+    """With the words for axes that the results of a science have."""
+    for name, words in science.LABELS.items() if hasattr(science, "LABELS") else science.SCIENCE.labels.items():
+        if name in data.variables:
+            data[name].attrs["long_name"] = words
+    return data
+
+
 def theory(**more):
     R = np.arange(16.0).reshape(4, 2, 2)
     Q = R + np.swapaxes(R, 1, 2)
     sides = {"prototype": [1, -1], "prototype2": [1, -1], "cluster": [1, -1]}
-    return xr.Dataset(
+    data = xr.Dataset(
         {
             "R": (("alpha", "prototype", "cluster"), R),
             "Q": (("alpha", "prototype", "prototype2"), Q),
@@ -44,6 +52,7 @@ def theory(**more):
         {"alpha": ALPHA, **sides},
         attrs("theory", **more),
     )
+    return labelled(data, prototypes.model)
 
 
 def simulation(failed=0, runs=7, **more):
@@ -125,9 +134,8 @@ def test_sizes_share_the_colour_of_their_theory_but_not_the_marker():
 
 
 def test_a_sweep_is_one_line_for_each_value_and_can_be_the_abscissa():
-    swept = xr.concat(
-        [theory(sweep="prior") for _ in range(3)], xr.DataArray([0.5, 0.6, 0.7], dims="prior", name="prior")
-    )
+    priors = xr.DataArray([0.5, 0.6, 0.7], dims="prior", name="prior")
+    swept = labelled(xr.concat([theory(sweep="prior") for _ in range(3)], priors), prototypes.model)
     assert legend_texts(plots.plot(swept, variables="error")) == ["prior = 0.5", "prior = 0.6", "prior = 0.7"]
     across = plots.plot(swept, variables="error", x="prior")
     assert across.axes[0].get_xlabel().startswith("prior of class +1")
@@ -249,7 +257,9 @@ def of_table(**more):
         "coverage": ("examples", 0 * error + 0.9),
     }
     point = ("examples", "point"), np.ones((5, 3))
-    return xr.Dataset(data | {"mean": point} | more, {"examples": EXAMPLES}, {"science": "processes"})
+    return labelled(
+        xr.Dataset(data | {"mean": point} | more, {"examples": EXAMPLES}, processes.model.ATTRS), processes.model
+    )
 
 
 def test_a_curve_over_examples_is_its_out_of_bag_error_on_log_axes_with_plain_numbers():

@@ -78,7 +78,8 @@ def introspect(name: str | None) -> Science:
     package, model, simulation = (importlib.import_module(f"quenched.{name}{m}") for m in ("", ".model", ".simulation"))
     kinds = (model, "Law"), (model, "Rule"), (model, "Start"), (simulation, "Simulator")
     tables = (_exported(package, getattr(home, kind, None)) for home, kind in kinds)
-    return Science(str(name), package, getattr(model.Law, "COMMAND", ""), *tables)
+    command = model.SCIENCE.command if hasattr(model, "SCIENCE") else getattr(model, "COMMAND", "")
+    return Science(str(name), package, command, *tables)
 
 
 def _exported(package: ModuleType, base: type | None) -> dict[str, type]:

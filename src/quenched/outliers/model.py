@@ -191,6 +191,18 @@ class CarriedStart(Start):
             raise InputError(f"Argument `first` must be RandomStart() or TeacherStart(), but {self.first!r} was given.")
 
 
+LABELS = {
+    "alpha": r"examples per dimension, $\alpha$",
+    "eta": r"$\ln$(outliers / informative examples), $\eta$",
+    "R": "overlap with the teacher, $R$",
+    "Q": "squared length, $Q$",
+    "Delta": r"squared distance from the teacher, $\Delta$",
+    "Phi": r"angle with the teacher over $\pi$, $\Phi$",
+    "selected": "share of examples selected",
+    "free_energy": "energy over the dimension, $f$",
+}
+"""Words for the axes of a plot."""
+
 ORDER_PARAMETERS = {"R": (), "Q": (), "Delta": (), "Phi": (), "free_energy": ()}
 """What theory and simulation report, and the dimensions of each. `free_energy` is the least energy over $N$, without
 what only the data decide: $\\mathcal H/N$ as it stands in the rule's docstring."""

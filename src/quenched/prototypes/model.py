@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks, controls, results, system
+from quenched.core import checks, controls, verbs
 from quenched.core.types import Array, InputError, Key, Real, double, is_traced, label_tuple, real, real_tuple, reals
 
 
@@ -57,7 +57,7 @@ class Law(eqx.Module):
         m = self.mixture()
         examples = checks.whole("examples", examples, least=1)
         size = checks.whole("size", size, least=len(m.labels))
-        system.require_memory("The examples", 8.0 * examples * size)
+        checks.memory("The examples", 8.0 * examples * size)
         xi, k = _sample(self, jax.random.split(checks.key(key), examples), size)
         return np.asarray(xi), np.asarray(m.labels)[np.asarray(k)]
 
@@ -292,16 +292,6 @@ class LVQ21(Rule):
         return jnp.where(S == sigma, 1.0, -1.0)
 
 
-def shape(law: Law, rule: Rule) -> tuple[int, int]:
-    """The numbers of prototypes and clusters, if dynamics are defined for them."""
-    checks.kind("law", law, Law, "a law such as TwoClusters()")
-    checks.kind("rule", rule, Rule, "a rule such as LVQ1(0.1)")
-    K, M = len(rule.prototypes(law)), len(law.mixture().labels)
-    if K < 2 or (rule.all_move and K != 2):
-        raise InputError(f"There must be two prototypes or more (just two for LVQ2.1), but there are {K}.")
-    return K, M
-
-
 class Numbers(NamedTuple):
     """Law and rule as arrays: all that theory and simulation need. Rules of one shape share one compiled program."""
 
@@ -337,15 +327,46 @@ def rate_at(rate: Any, alpha: Real) -> Array:
     return rate(alpha) if isinstance(rate, Schedule) else jnp.asarray(rate)
 
 
-ORDER_PARAMETERS = {"R": ("prototype", "cluster"), "Q": ("prototype", "prototype2"), "error": ()}
-"""What theory and simulation report, and the dimensions of each."""
+def count(law: Law, rule: Rule) -> tuple[int, int]:
+    """The numbers of prototypes and clusters."""
+    return len(rule.prototypes(law)), len(law.mixture().labels)
+
+
+def check_pair(law: Law, rule: Rule) -> None:
+    """Check that dynamics are defined for this number of prototypes."""
+    K, _ = count(law, rule)
+    if K < 2 or (rule.all_move and K != 2):
+        raise InputError(f"There must be two prototypes or more (just two for LVQ2.1), but there are {K}.")
 
 
 def coordinates(law: Law, rule: Rule) -> dict[str, Any]:
-    """Coordinates of the dimensions of the order parameters."""
-    prototype = results.class_coords("prototype", rule.prototypes(law))
-    cluster = results.class_coords("cluster", law.mixture().labels)
-    return {**prototype, **cluster, "prototype2": ("prototype2", prototype["prototype"][1])}
+    """Coordinates of the dimensions of the order parameters: labels where they are distinct, otherwise places."""
+    found: dict[str, Any] = {}
+    for dim, labels in (("prototype", rule.prototypes(law)), ("cluster", law.mixture().labels)):
+        distinct = len(set(labels)) == len(labels)
+        found[dim] = (dim, np.asarray(labels) if distinct else np.arange(len(labels)))
+        found[f"{dim}_label"] = (dim, np.asarray(labels))
+    return {**found, "prototype2": ("prototype2", found["prototype"][1])}
+
+
+SCIENCE = verbs.Science(
+    "prototypes",
+    laws=(Law, "a law such as TwoClusters()"),
+    rules=(Rule, "a rule such as LVQ1(0.1)"),
+    reports={"R": ("prototype", "cluster"), "Q": ("prototype", "prototype2"), "error": ()},
+    check=check_pair,
+    coordinates=coordinates,
+    labels={
+        "alpha": r"examples per dimension, $\alpha$",
+        "prior": "prior of class +1, $p_+$",
+        "rate": r"learning rate, $\eta$",
+        "error": r"generalisation error, $\epsilon_g$",
+        "R": "overlap with the centres, $R$",
+        "Q": "overlap among prototypes, $Q$",
+        "growth": "growth rate of a deviation",
+    },
+)
+"""What the verbs of this science share."""
 
 
 class Start(eqx.Module):

@@ -24,24 +24,23 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from quenched.core import checks, controls, results
-from quenched.core.ensemble import ensemble
+from quenched.core import checks
+from quenched.core.ensemble import Ensemble
 from quenched.core.lengths import next_length, padded
 from quenched.core.types import Array, InputError, Key, double
 from quenched.prototypes.learner import update
 from quenched.prototypes.model import (
-    ORDER_PARAMETERS,
+    SCIENCE,
     Law,
     Numbers,
     Rule,
     Start,
-    coordinates,
+    count,
     draw,
     draw_cluster,
     frame,
     numbers_of,
     rate_at,
-    shape,
     start_of,
 )
 
@@ -236,43 +235,38 @@ def measure(
         >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
         >>> points = prototypes.measure(law, rule, alpha=[1, 5], size=20, runs=20, key=jax.random.key(0))
     """
-    K, M = shape(law, rule)
     size = checks.whole("size", size, least=1)
-    times = checks.increasing("alpha", alpha, most=checks.MOST / size)
+    question = SCIENCE.ask(law, rule, sweep, alpha=alpha, most=checks.MOST / size)
+    K, M = count(law, rule)
     if size <= K + M:
         raise InputError(f"Argument `size` must exceed the number of vectors, {K} prototypes and {M} centres, "
                          f"but {size} was given.")  # fmt: skip
     tests = checks.whole("tests", tests, least=1)
-    start, simulator, key = start_of(start), Direct() if simulator is None else simulator, checks.key(key)
+    start, simulator = start_of(start), Direct() if simulator is None else simulator
     checks.kind("simulator", simulator, Simulator, "Direct() or Chain()")
     _check_start(law, rule, start)
-    plan = controls.expand(law, rule, sweep)
-    steps = np.rint(times * size)
-    begin = start.overlaps(K, M)
-    many = jax.tree.map(np.asarray, numbers_of(plan))
-    points = [jax.tree.map(lambda leaf, i=i: leaf[i], many) for i in range(len(plan.laws))]
-    steps = padded(steps, next_length(len(times)))
-    declared = [(point, begin, steps, float(len(times)), float(size)) for point in points]
+    times = question.axes["alpha"]
+    steps = padded(np.rint(times * size), next_length(len(times)))
+    many = jax.tree.map(np.asarray, numbers_of(question.plan))
+    every = [jax.tree.map(lambda leaf, i=i: leaf[i], many) for i in range(len(question.plan.laws))]
+    points = [(point, start.overlaps(K, M), steps, float(len(times)), float(size)) for point in every]
     room = next_length(size, ratio=4, most=256) if simulator.shaped else 0
-    static = {"simulator": simulator, "tests": tests, "all_move": rule.all_move, "room": room}
-    run = functools.partial(_one_run, **static)
-    done = ensemble(
-        run, key, jax.tree.map(np.asarray, declared),
-        runs=runs, batch=batch, executor=executor, folder=folder, label="training",
+    run = functools.partial(_one_run, simulator=simulator, tests=tests, all_move=rule.all_move, room=room)
+
+    def cut(done: Ensemble) -> Ensemble:
+        values = {name: value[:, :, : len(times)] for name, value in done.values.items()}
+        return dataclasses.replace(done, values=values)
+
+    return question.measure(
+        (run, jax.tree.map(np.asarray, points)), key=key, runs=runs, batch=batch, executor=executor, folder=folder,
+        label="training", finish=cut, simulator=type(simulator).__name__, size=size, tests=tests, start=start,
     )  # fmt: skip
-    done = dataclasses.replace(done, values={name: value[:, :, : len(times)] for name, value in done.values.items()})
-    result = results.assemble_runs(
-        done, plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
-        science="prototypes", source="simulation", simulator=type(simulator).__name__, size=size, tests=tests,
-        seed=results.seed(key), start=results.describe(start),
-    )  # fmt: skip
-    return result.isel(alpha=0) if np.ndim(alpha) == 0 else result
 
 
 def _check_start(law: Law, rule: Rule, start: Start) -> None:
-    """Refuse overlaps that no vectors have."""
+    """Check that vectors can have these overlaps."""
     mix = law.mixture()
-    R, Q = (np.asarray(x) for x in start.overlaps(*shape(law, rule)))
+    R, Q = (np.asarray(x) for x in start.overlaps(*count(law, rule)))
     gram = np.block([[np.asarray(mix.gram), R.T], [R, Q]])
     if np.linalg.eigvalsh(gram)[0] < -1e-9:
         raise InputError("Argument `start` must be overlaps that vectors can have, but their Gram matrix has a "

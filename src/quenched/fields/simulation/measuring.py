@@ -9,10 +9,9 @@ import jax
 import jax.numpy as jnp
 import xarray as xr
 
-from quenched.core import checks, controls, results
-from quenched.core.ensemble import ensemble
+from quenched.core import checks
 from quenched.core.types import Array, InputError, Key, double
-from quenched.fields.model.laws import ORDER_PARAMETERS, Law, MaximumPosterior, TrueDensity, TrueFunction, check_pair
+from quenched.fields.model.laws import SCIENCE, Law, MaximumPosterior, TrueDensity, TrueFunction
 from quenched.fields.model.links import Density
 
 ACCURACY, STEPS = 1e-9, 200
@@ -134,19 +133,11 @@ def measure(
         >>> bool(points.test_error[0] > points.test_error[1])
         True
     """
-    check_pair(law, rule)
+    question = SCIENCE.ask(law, rule, sweep, examples=examples, least=1)
     if isinstance(rule.link, Density):
         raise InputError("Argument `rule` must have a link without a bound here, but it has Density: use LogDensity.")
-    sizes = checks.increasing("examples", examples, least=1)
-    plan = controls.expand(law, rule, sweep)
-    points = list(zip(plan.laws, plan.rules, strict=True))
-    parts = []
-    for n in sizes:  # the shape of the data changes: each is a program of its own
-        run = functools.partial(_one_run, examples=checks.whole("examples", int(n), least=1))
-        done = ensemble(run, key, points, runs=runs, batch=batch, executor=executor, folder=folder, label="data sets")
-        parts.append(
-            results.assemble_runs(
-                done, plan, {}, ORDER_PARAMETERS, {}, science="fields", source="simulation", seed=results.seed(key)
-            )
-        )
-    return results.stack(parts, "examples", examples)
+    counts = [checks.whole("examples", int(n), least=1) for n in question.axes["examples"]]
+    work = [
+        (functools.partial(_one_run, examples=n), question.plan.pairs) for n in counts
+    ]  # the shape of the data changes
+    return question.measure(work, key=key, runs=runs, batch=batch, executor=executor, folder=folder, label="data sets")

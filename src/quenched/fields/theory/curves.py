@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from quenched.core import checks, controls, results
+from quenched.core import checks
 from quenched.core.types import InputError, Outcome, double
-from quenched.fields.model.laws import ORDER_PARAMETERS, Law, MaximumPosterior, TrueFunction, check_pair
+from quenched.fields.model.laws import SCIENCE, Law, MaximumPosterior, TrueFunction
 from quenched.fields.model.priors import combined
 
 
-def _errors(law: TrueFunction, rule: MaximumPosterior, examples: int) -> tuple[float, float]:
+def _errors(law: TrueFunction, rule: MaximumPosterior, examples: float) -> dict[str, Any]:
     """Training and test error."""
+    examples = checks.whole("examples", int(examples), least=1)
     prior, grid, v = combined(rule.prior), law.grid, float(law.variance)
     K = float(rule.strength) * grid.cell * prior.operator.matrix
     n = np.bincount(np.arange(examples) % grid.size, minlength=grid.size).astype(float)
@@ -36,7 +37,8 @@ def _errors(law: TrueFunction, rule: MaximumPosterior, examples: int) -> tuple[f
     square = b**2 + np.einsum("ij,j,ij->i", inverse, n / v, inverse)
     seen = v + square - 2 * np.diag(inverse)
     constant = 0.5 * np.log(2 * np.pi * v)
-    return constant + float(n @ seen) / (2 * v * examples), constant + 0.5 + float(np.mean(square)) / (2 * v)
+    training, test = n @ seen / (2 * v * examples), 0.5 + np.mean(square) / (2 * v)
+    return {"training_error": constant + training, "test_error": constant + test, "outcome": Outcome.converged}
 
 
 @double
@@ -55,17 +57,9 @@ def curve(law: Law, rule: MaximumPosterior, *, examples: Any, **sweep: Any) -> x
     Raises:
         InputError: for densities, whose average over data sets has no closed form.
     """
-    check_pair(law, rule)
+    SCIENCE.check_pair(law, rule)
     if not isinstance(law, TrueFunction):
         raise InputError("Argument `law` must be a TrueFunction, because only regression has an exact average over "
                          "data sets: use `measure` for densities.")  # fmt: skip
-    sizes = checks.increasing("examples", examples, least=1)
-    plan = controls.expand(law, rule, sweep)
-    found = np.array([
-        [_errors(one, student, checks.whole("examples", int(n), least=1)) for n in sizes]
-        for one, student in zip(plan.laws, plan.rules, strict=True)
-    ])  # fmt: skip
-    values = dict(zip(ORDER_PARAMETERS, np.moveaxis(found, -1, 0), strict=True))
-    values["outcome"] = np.full(found.shape[:-1], Outcome.converged)
-    result = results.assemble(values, plan, {"examples": sizes}, {}, {}, science="fields", source="theory")
-    return result.isel(examples=0) if np.ndim(examples) == 0 else result
+    question = SCIENCE.ask(law, rule, sweep, examples=examples, least=1)
+    return question.answer(question.map(_errors))

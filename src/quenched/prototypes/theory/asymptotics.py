@@ -16,10 +16,10 @@ import numpy as np
 import xarray as xr
 from scipy.special import ndtr
 
-from quenched.core import checks, controls, flow, results
+from quenched.core import checks, flow, verbs
 from quenched.core.types import Array, InputError, Outcome, double
 from quenched.prototypes.model import (
-    ORDER_PARAMETERS,
+    SCIENCE,
     VQ,
     Law,
     Numbers,
@@ -27,9 +27,8 @@ from quenched.prototypes.model import (
     Schedule,
     Start,
     TwoClusters,
-    coordinates,
+    count,
     numbers,
-    shape,
     start_of,
 )
 from quenched.prototypes.theory import dynamics, rest_states, runaway
@@ -91,14 +90,13 @@ def asymptote(
         Of `LVQ21` prototypes run away: the outcome is `diverged`, `error` is its limit all the same, `R` and `Q` are
         NaN where they have none, and `growth` is the rate at which the faster prototype leaves.
     """
-    shape(law, rule)
+    question = SCIENCE.ask(law, rule, sweep)
     start, small_rate = start_of(start), checks.flag("small_rate", small_rate)
     if isinstance(rule.rate, Schedule):
         raise InputError("Argument `rate` must be constant for an asymptote, but a schedule was given.")
-    plan = controls.expand(law, rule, sweep)
     listed = small_rate and isinstance(law, TwoClusters) and len(rule.prototypes(law)) == 2 and not rule.all_move
     found: list[dict[str, Resting]] = []
-    for one_law, one_rule in zip(plan.laws, plan.rules, strict=True):
+    for one_law, one_rule in question.plan.pairs:
         reached = {} if listed else {"reached": _follow(one_law, one_rule, start, small_rate)}
         found.append(_all_small_rate(one_law, one_rule) if listed else reached)
     names = sorted({name for states in found for name in states}, key=_place)
@@ -107,10 +105,7 @@ def asymptote(
         name: np.stack([np.stack([getattr(states.get(state, nothing), name) for state in names]) for states in found])
         for name in Resting._fields
     }
-    result = results.assemble(
-        values, plan, {"state": np.array(names)}, ORDER_PARAMETERS, coordinates(law, rule),
-        science="prototypes", source="theory", small_rate=int(small_rate),
-    )  # fmt: skip
+    result = question.answer(values, axes={"state": names}, small_rate=int(small_rate))
     return result if listed else result.isel(state=0, drop=True)
 
 
@@ -133,14 +128,14 @@ class Resting(NamedTuple):
 
 def _absent(law: Law, rule: Rule) -> Resting:
     """A state that does not exist."""
-    K, M = shape(law, rule)
+    K, M = count(law, rule)
     nan = np.asarray(np.nan)
     return Resting(np.full((K, M), np.nan), np.full((K, K), np.nan), nan, nan, np.asarray(int(Outcome.absent)))
 
 
 def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> Resting:
     """The rest state that a start leads to."""
-    n, begin = numbers(law, rule), start.overlaps(*shape(law, rule))
+    n, begin = numbers(law, rule), start.overlaps(*count(law, rule))
     pace = 1.0 if small_rate else float(rule.rate)
     if rule.all_move:
         R, Q = (np.asarray(x) for x in begin)
@@ -200,14 +195,33 @@ def escape_rate(law: TwoClusters, rule: Rule) -> float:
 
 
 @double
-def optimum(law: TwoClusters) -> float:
+def optimum(law: TwoClusters, **sweep: Any) -> xr.Dataset:
     r"""The lowest error of any flat boundary across the line through the centres.
 
     For $v_+ = v_-$ it is the Bayes error, $p_+\Phi(-d/2 - L/d) + p_-\Phi(-d/2 + L/d)$ with
     $d = \sqrt2\lambda/\sqrt v$, $L = \ln(p_+/p_-)$. For unequal variances the Bayes error itself goes to 0 as
     $N \to \infty$ (the length of an example tells its class), so the best flat boundary is the yardstick.
+
+    Args:
+        law: the world.
+        **sweep: any field of the law; a sequence becomes a dimension of the result.
+
+    Returns:
+        `error` and `outcome`.
+
+    Examples:
+        >>> from quenched import prototypes
+        >>> best = prototypes.optimum(prototypes.TwoClusters(separation=1.0), prior=[0.5, 0.8])
+        >>> best.error.values.round(4).tolist()
+        [0.2398, 0.1595]
     """
     checks.kind("law", law, TwoClusters, "a TwoClusters law")
+    question = SCIENCE.ask(law, verbs.Bayes(), sweep)
+    return question.answer(question.map(lambda law, _: {"error": _best_error(law), "outcome": Outcome.converged}))
+
+
+def _best_error(law: TwoClusters) -> float:
+    """The error of the best flat boundary."""
     p = np.array([float(law.prior), 1 - float(law.prior)])
     v = np.asarray(law.variances, float)
     m = np.array([1.0, -1.0]) * float(law.separation) / np.sqrt(2)

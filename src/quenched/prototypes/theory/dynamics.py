@@ -19,20 +19,19 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from quenched.core import checks, controls, flow, results, system
+from quenched.core import checks, flow
 from quenched.core.lengths import next_length, padded
 from quenched.core.types import Array, Real, double, require_double
 from quenched.prototypes.model import (
-    ORDER_PARAMETERS,
+    SCIENCE,
     Law,
     Numbers,
     Rule,
     Start,
-    coordinates,
+    count,
     numbers,
     numbers_of,
     rate_at,
-    shape,
     start_of,
 )
 from quenched.prototypes.theory import winners
@@ -151,7 +150,8 @@ def state(
     """
     require_double("prototypes.theory.state")
     times = jnp.asarray(alpha, float)
-    begin = start_of(start).overlaps(*shape(law, rule))
+    SCIENCE.check_pair(law, rule)
+    begin = start_of(start).overlaps(*count(law, rule))
     every = _state(numbers(law, rule), jnp.atleast_1d(times), begin, all_move=rule.all_move, rtol=rtol, atol=atol)
     return every if times.ndim else State(*(x[0] for x in every))
 
@@ -219,18 +219,11 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
         >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
         >>> curve = prototypes.curve(law, rule, alpha=np.linspace(0, 50, 501))
     """
-    K, M = shape(law, rule)
-    start, plan = start_of(start), controls.expand(law, rule, sweep)
-    given = np.size(alpha) if hasattr(alpha, "shape") else len(alpha) if isinstance(alpha, (list, tuple)) else 1
-    length = next_length(given)
-    system.require_memory("The learning curve", len(plan.laws) * 8.0 * COPIES * length * (K * M + K * K + 2))
-    times = checks.increasing("alpha", alpha)
-    many = numbers_of(plan)
-    found = _states(many, padded(times, length), start.overlaps(K, M), rule.all_move)
+    question = SCIENCE.ask(law, rule, sweep, alpha=alpha)
+    start, (K, M), times = start_of(start), count(law, rule), question.axes["alpha"]
+    length = next_length(len(times))
+    checks.memory("The learning curve", len(question.plan.laws) * 8.0 * COPIES * length * (K * M + K * K + 2))
+    found = _states(numbers_of(question.plan), padded(times, length), start.overlaps(K, M), rule.all_move)
     values = {name: np.asarray(value)[:, : times.size] for name, value in found._asdict().items()}
-    result = results.assemble(
-        values, plan, {"alpha": times}, ORDER_PARAMETERS, coordinates(law, rule),
-        science="prototypes", source="theory", start=results.describe(start),
-        averages=winners.way(K), accuracy=winners.ACCURACY[winners.way(K)],
-    )  # fmt: skip
-    return result.isel(alpha=0) if np.ndim(alpha) == 0 else result
+    way = winners.way(K)
+    return question.answer(values, start=start, averages=way, accuracy=winners.ACCURACY[way])
