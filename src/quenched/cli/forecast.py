@@ -129,7 +129,7 @@ def show(
             screen.say(console, headline(result, str(table.target)), style="bold")
         grids, free = [_ahead(result, shown, own) for own in (2, 1, 0)], console.options.update(width=10**4)
         fitting = [grid for grid in grids if console.measure(grid, options=free).maximum <= console.width]
-        title = "Forecast: tuned and trained on so many different rows, on a row it has not seen"
+        title = "Forecast: the error on a new row of a model tuned and trained on this many rows"
         screen.titled(console, title, [*fitting, grids[-1]][0])
         screen.say(console, *(f"No forecast for {sizes} examples: {why}" for why, sizes in _refusals(result, shown)))
         if np.any(result["extended"].values.astype(bool) & _is_known(result) & result["examples"].isin(shown).values):
@@ -192,7 +192,7 @@ def _meaning(result: xr.Dataset, table: io.Table, known: bool) -> list[str]:
     """The meaning of the numbers and where they come from."""
     a, rows = result.attrs, f"{int(result.attrs['rows']):,}"
     whence = [f"Below {rows} rows: random subsets, judged by the other rows; at {rows}: leave-one-out; beyond: the "
-              "curve continued. All with what tuning on so few rows costs."] if known else []  # fmt: skip
+              "curve extrapolated. The cost of tuning on few rows is included."] if known else []  # fmt: skip
     left, own = number(a["leave_one_out"]), number(a["training_error"])
     return [f"{ERRORS} RMSE is their square root in units of {table.target}.", *whence,
             f"With all rows, tuned on them: leave-one-out {left}, on the rows themselves {own}."]  # fmt: skip
