@@ -13,6 +13,7 @@ import importlib.metadata
 import io
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,7 +96,13 @@ def assemble(
         named[name] = ((*plan.dims, *axes, *dims.get(name, ())), array)
     every = {**plan.coords, **{name: (name, axis) for name, axis in axes.items()}, **coords}
     about = {"law": describe(law), "rule": describe(rule), "version": version(), "format": FORMAT}
-    return xr.Dataset(named, every, {**about, "sweep": " ".join(plan.dims), **attrs})
+    model = sys.modules[type(law).__module__]
+    attrs = {**getattr(model, "ATTRS", {}), **attrs}
+    result = xr.Dataset(named, every, {**about, "sweep": " ".join(plan.dims), **attrs})
+    for name, words in getattr(model, "LABELS", {}).items():
+        if name in result.variables:
+            result[name].attrs["long_name"] = words
+    return result
 
 
 def assemble_runs(
