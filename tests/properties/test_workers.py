@@ -17,8 +17,8 @@ import quenched
 from quenched import fields, mixtures, outliers, processes, prototypes
 from quenched.core.ensemble import Executor, Local, executors
 from tests.conftest import CACHE
+from tests.properties.arguments import LINE, flat, prior_on, table
 from tests.properties.common import KEY
-from tests.properties.strategies import LINE, density_of, prior_on, table
 
 RUNS = {"runs": 4, "batch": 2, "key": KEY}
 
@@ -44,8 +44,8 @@ MEASURED: dict[str, Any] = {
         **RUNS, **where,
     ),
     "fields": lambda **where: fields.measure(
-        fields.TrueDensity(LINE, density_of([0.0] * 8)),
-        fields.MaximumPosterior(fields.LogDensity(LINE), prior_on(LINE, 1.0, 1.0)), examples=5, **RUNS, **where,
+        fields.TrueDensity(LINE, flat),
+        fields.MaximumPosterior(fields.LogDensity(LINE), prior_on(LINE)), examples=5, **RUNS, **where,
     ),
 }  # fmt: skip
 """A small measurement of every science."""

@@ -32,18 +32,7 @@ class Stop(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Delivery:
-    """Where a result goes; checked before anything is computed.
-
-    Attributes:
-        out: a file for it.
-        plot: a file for its picture.
-        json: whether it is printed as JSON rather than in words.
-        quiet: whether only errors are printed.
-
-    Raises:
-        InputError: for files of another kind.
-        OutputError: for folders that cannot be written.
-    """
+    """Where a result goes; checked before anything is computed."""
 
     out: Path | None
     plot: Path | None
@@ -100,18 +89,7 @@ class Delivery:
         self, drawn: list[Any], result: xr.Dataset, *, sentence: str = "", show: Callable[..., None] | None = None,
         **more: Any,
     ) -> None:  # fmt: skip
-        """Save, print and draw; each is tried, even if the others fail.
-
-        Args:
-            drawn: what the picture shows.
-            result: what is saved and printed.
-            sentence: a line below it.
-            show: prints it in words.
-            **more: further entries of JSON.
-
-        Raises:
-            OutputError: if a file could not be written; the sentence names the place where it was put instead.
-        """
+        """Save, print and draw; each is tried, even if the others fail."""
         import quenched
         from quenched import io
         from quenched.cli import screen

@@ -13,6 +13,7 @@ import importlib.metadata
 import io
 import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,11 @@ LONGEST = 1000
 def version() -> str:
     """The version of the package."""
     return importlib.metadata.version("quenched")
+
+
+def provenance(science: str, **facts: Any) -> dict[str, Any]:
+    """Attributes of a result: facts about it, the science, and the versions of package and file format."""
+    return {**facts, "science": science, "version": version(), "format": FORMAT}
 
 
 def describe(declared: Any) -> str:
@@ -90,7 +96,13 @@ def assemble(
         named[name] = ((*plan.dims, *axes, *dims.get(name, ())), array)
     every = {**plan.coords, **{name: (name, axis) for name, axis in axes.items()}, **coords}
     about = {"law": describe(law), "rule": describe(rule), "version": version(), "format": FORMAT}
-    return xr.Dataset(named, every, {**about, "sweep": " ".join(plan.dims), **attrs})
+    model = sys.modules[type(law).__module__]
+    attrs = {**getattr(model, "ATTRS", {}), **attrs}
+    result = xr.Dataset(named, every, {**about, "sweep": " ".join(plan.dims), **attrs})
+    for name, words in getattr(model, "LABELS", {}).items():
+        if name in result.variables:
+            result[name].attrs["long_name"] = words
+    return result
 
 
 def assemble_runs(

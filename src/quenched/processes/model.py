@@ -14,7 +14,7 @@ Nothing here solves or trains. Not covered: other likelihoods than Gaussian nois
 from __future__ import annotations
 
 import abc
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -36,9 +36,6 @@ LARGEST_JITTER = 1e-6
 
 class Law(eqx.Module):
     """A world to sample data sets from."""
-
-    COMMAND: ClassVar[str] = "quenched forecast DATA.csv --target COLUMN"
-    """The law is a table of data, which this command reads."""
 
     @abc.abstractmethod
     def standard(self) -> Array:
@@ -260,6 +257,24 @@ def declared(law: Empirical, rule: GaussianProcess) -> tuple[Numbers, float]:
     raise InputError(f"The kernel must be positive definite at these rows, but its matrix is not, even with "
                      f"{LARGEST_JITTER:g} of the mean variance added to its diagonal{hint}.")  # fmt: skip
 
+
+SHARE = "share of the target's variance"
+LABELS = {
+    "examples": "training examples, $m$",
+    "posterior_variance": f"posterior variance ({SHARE})",
+    "oob_variance": f"out-of-bag posterior variance ({SHARE})",
+    "error": f"error on all rows, seen or not ({SHARE})",
+    "oob_error": f"out-of-bag error ({SHARE})",
+    "absolute_error": "absolute error (standard deviations of the target)",
+    "oob_absolute_error": "out-of-bag absolute error (standard deviations of the target)",
+    "coverage": "coverage of the predictive interval",
+    "oob_coverage": "out-of-bag coverage of the predictive interval",
+}
+"""Words for the axes of a plot."""
+ATTRS = {"main": "oob_error", "scale": "log"}
+"""What is plotted by default, and on which scale: learning curves are powers of the number of examples."""
+COMMAND = "quenched forecast DATA.csv --target COLUMN"
+"""The command that reads a table of data."""
 
 MEASURES = {
     "posterior_variance": (),
