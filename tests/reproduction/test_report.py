@@ -14,10 +14,10 @@ import pytest
 import xarray as xr
 
 import quenched
-from quenched import report
 from quenched.core.claims import Claim, Verdict, below
 from quenched.core.figures import Figure, Kind, Panel, Section, Series
 from quenched.core.results import OutputError
+from quenched.papers import report
 
 X = np.array([1.0, 2.0, 3.0])
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from quenched import io, plots
-from quenched.core import files
+from quenched.core import store
 from quenched.core.claims import Claim, Verdict
 from quenched.core.figures import Figure, Section, comparison
 from quenched.core.proof import Agreement
@@ -61,11 +61,11 @@ def _write(folder: Path, sections: list[Section], title: str, quick: bool) -> Pa
     import jinja2
 
     proof = agreements(sections, quick=quick)
-    files.write(
+    store.write(
         folder / "agreement.json", json.dumps(proof, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     )  # fmt: skip
     shown = [_section(folder, section) for section in sections]
-    loader = jinja2.PackageLoader("quenched", "templates")
+    loader = jinja2.PackageLoader("quenched.papers", "")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     pictures = [figure for section in shown for figure in section["figures"]]
     page = environment.get_template("report.html").render(
@@ -78,7 +78,7 @@ def _write(folder: Path, sections: list[Section], title: str, quick: bool) -> Pa
         example=next((name for figure in pictures for name in figure["data"].values()), "figure.nc"),
     )
     target = folder / PAGE
-    files.write(target, page)
+    store.write(target, page)
     return target
 
 
@@ -202,7 +202,7 @@ def _save_figure(folder: Path, figure: Figure) -> dict[str, Any]:
     picture = plots.draw(figure, title=False)
     stream = streams.BytesIO()
     picture.savefig(stream, format="png")
-    files.write(folder / f"{file}.png", stream.getvalue())
+    store.write(folder / f"{file}.png", stream.getvalue())
     data = {name: f"{file}-{_file_name(name)}.nc" for name in figure.data}
     for name, result in figure.data.items():
         save(result, folder / data[name])

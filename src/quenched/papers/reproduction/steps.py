@@ -1,4 +1,4 @@
-"""Which steps there are: figures of papers, and their claims."""
+"""The steps of a reproduction: figures of papers, and their claims."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from quenched.core.figures import Figure, Section
 from quenched.core.types import InputError
 
 if TYPE_CHECKING:
-    from quenched.reproduction.running import Done
+    from quenched.papers.reproduction.run import Done
 
 CLAIMS = "claims"
 """The last step of a paper."""
 
 DEMO = "demo"
-"""The name under which `demonstration` goes."""
+"""The name of the demonstration, beside those of papers."""
 
 SHOWN = {DEMO: ("forecast", "density"), "biehl2006": ("figure_3_left",), "malzahn2002": ("figure_1",),
          "barkai1994": ("figure_1",), "dietrich1998": ("figure_1",), "lemm1999": ("figure_14",)}  # fmt: skip
@@ -42,8 +42,8 @@ class Step(NamedTuple):
 
 
 def papers() -> list[str]:
-    """The papers there are, by the year of their print."""
-    names = [module.name for module in pkgutil.iter_modules(shelf.__path__)]
+    """The names of all papers, by year."""
+    names = [module.name for module in pkgutil.iter_modules(shelf.__path__) if module.name[-4:].isdigit()]
     return sorted(names, key=lambda name: (name[-4:], name))
 
 
@@ -54,13 +54,13 @@ def paper(name: str) -> ModuleType:
         InputError: if there is none of that name.
     """
     if name == DEMO:
-        return importlib.import_module("quenched.reproduction.demonstration")
-    _known(name)
+        return importlib.import_module("quenched.papers.reproduction.demonstration")
+    _check(name)
     return importlib.import_module(f"quenched.papers.{name}")
 
 
-def _known(name: str) -> None:
-    """Refuse what is no paper."""
+def _check(name: str) -> None:
+    """Check that there is a paper of this name."""
     if name not in papers():
         raise InputError(f"Argument PAPER must be one of: {', '.join(papers())}; but {name!r} was given.")
 
@@ -77,7 +77,7 @@ def steps(names: Sequence[str], figures: Sequence[str] = ()) -> list[Step]:
     """
     found = []
     for name in names:
-        _known(name)
+        _check(name)
         there = list(paper(name).FIGURES)
         chosen = [part for word in figures for part in _parts(word, there)] if figures else [*there, CLAIMS]
         found += [Step(name, part) for part in dict.fromkeys(chosen)]
@@ -99,11 +99,11 @@ def demo() -> list[Step]:
 
 
 def sections(done: Mapping[Step, Done], *, complete: bool = True) -> list[Section]:
-    """What became of the steps, paper by paper.
+    """The results of the steps, paper by paper.
 
     Args:
-        done: the steps, in order, and what came of each.
-        complete: whether to name the figures that are not built, too.
+        done: the steps, in order, with their results.
+        complete: whether to list the figures that are not built as well.
     """
     found = []
     for name in dict.fromkeys(step.paper for step in done):
