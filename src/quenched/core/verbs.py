@@ -23,11 +23,11 @@ import numpy as np
 import xarray as xr
 
 from quenched.core import checks, controls, results
-from quenched.core.ensemble import Ensemble, ensemble
+from quenched.core.ensemble import Ensemble, OnHost, ensemble
 from quenched.core.progress import track
 from quenched.core.types import Key, Outcome, outcome_names
 
-Work = tuple[Callable[[Any, Any], Any], Sequence[Any]]
+Work = tuple[Callable[[Any, Any], Any] | OnHost, Sequence[Any]]
 """A run, as a function of a key and a point, and the points."""
 
 
