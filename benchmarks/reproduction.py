@@ -13,7 +13,8 @@ from pathlib import Path
 
 from quenched.core.store import Store
 from quenched.papers.reproduction import Step
-from quenched.papers.reproduction.run import COSTS, read
+from quenched.papers.reproduction.run import COSTS
+from quenched.papers.reproduction.steps import read
 
 
 def main(folder: Path) -> None:

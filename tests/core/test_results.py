@@ -12,7 +12,7 @@ import quenched
 from quenched import prototypes
 from quenched.core import controls, results, store
 from quenched.core.ensemble import Ensemble
-from quenched.core.results import OutputError
+from quenched.core.store import OutputError
 from quenched.core.types import InputError
 from tests.tolerances import MACHINE
 

@@ -199,3 +199,35 @@ def test_code_is_known_by_the_sources_of_its_package(tmp_path, monkeypatch):
     store.code_digest.cache_clear()
     assert store.code_digest("somebodys_package") != before
     assert store.code_digest("functools") != store.code_digest("tempfile")
+
+
+def test_a_folder_is_made_and_tried(tmp_path):
+    assert store.writable_folder(tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").write_text("")
+    for bad in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(store.OutputError, match="must be writable"):
+            store.writable_folder(bad)
+
+
+def test_what_cannot_be_written_is_put_elsewhere_and_the_sentence_says_where(tmp_path):
+    (tmp_path / "file").write_text("")
+    places = []
+
+    def write(folder):
+        places.append(folder)
+        (folder / "result").write_text("precious")
+
+    with pytest.raises(store.OutputError, match="the result was put in") as caught:
+        store.write_into(tmp_path / "file", write)
+    assert str(places[-1]) in str(caught.value)
+    assert (places[-1] / "result").read_text() == "precious"
+
+
+def test_a_disk_that_fills_up_half_way_loses_nothing(tmp_path):
+    def write(folder):
+        if folder == tmp_path:
+            raise OSError(28, "No space left on device")
+        (folder / "result").write_text("precious")
+
+    with pytest.raises(store.OutputError, match=r"No space left on device.*put in"):
+        store.write_into(tmp_path, write)

@@ -25,7 +25,8 @@ from quenched.core.claims import Claim, Verdict, apart, below
 from quenched.core.ensemble import Processes, ensemble, place
 from quenched.core.figures import Figure, Kind, Panel, Scale, Series
 from quenched.papers import reproduction
-from quenched.papers.reproduction import State, Step, record
+from quenched.papers.reproduction import State, Step
+from quenched.papers.reproduction.steps import _identity, decode, encode
 from tests.conftest import CACHE
 
 running = importlib.import_module("quenched.papers.reproduction.run")  # beside the function `run`
@@ -140,7 +141,7 @@ def test_a_damaged_step_is_computed_again(again, shelf, tmp_path):
     step = tmp_path / "r" / "steps" / "quick" / "fake2000-figure_30.json"
     whole = step.read_bytes()
     trap = b"cos\nsystem\n(S'touch " + str(tmp_path / "executed").encode() + b"'\ntR."
-    known = running._identity(Step("fake2000", "figure_30"), quick=True)
+    known = _identity(Step("fake2000", "figure_30"), quick=True)
     bad = [whole[:-20], whole[:90] + b"X" + whole[91:], b"{}", trap]
     bad += [store.seal(text, known) for text in (b"[" * 100_000, b'{"value": 1e400}', b"\xff", trap)]
     for content in bad:
@@ -194,7 +195,7 @@ def test_a_report_that_loses_its_place_is_put_elsewhere(again, shelf, tmp_path, 
     assert code == 2
     assert err.splitlines()[-2].startswith("warning: fake2000/figure_30 is in the report, but it could not be kept")
     refuge = Path(err.strip().rpartition("put in ")[2].rstrip("."))
-    assert (refuge / "report.html").is_file()
+    assert (refuge.name, refuge.is_file()) == ("report.html", True)
 
 
 def test_a_step_that_cannot_be_kept_is_said_and_the_remains_of_killed_ones_go(again, shelf, tmp_path, monkeypatch):
@@ -252,7 +253,7 @@ def test_the_same_numbers_in_one_process_and_in_two(tmp_path, monkeypatch):
     assert all(done.value is not None for done in one.values()), one
     assert max(seen) == 2
     for step in steps:
-        texts = [record.encode(done[step].value) for done in (one, two)]
+        texts = [encode(done[step].value) for done in (one, two)]
         assert texts[0] == texts[1], step
 
 
@@ -374,15 +375,15 @@ def test_a_figure_and_its_claims_are_kept_as_they_are():
         "p/figure_1", "t", "c", (Panel("x", "y", (series,), right=Scale("s"), xlim=(0, 1)),), {"d": data}, {"q": proof}
     )
     claims = (Claim("w", "s", "p", "o", "e", below(1, 2) & apart(3, 1, by=1, stderr=0.1, what="x"), rests_on="r"),)
-    text = record.encode((figure, claims))
-    back, stated = record.decode(text)
+    text = encode((figure, claims))
+    back, stated = decode(text)
     assert stated == claims
     assert stated[0].verdict is Verdict.reproduced
-    assert record.encode((back, stated)) == text
+    assert encode((back, stated)) == text
     xr.testing.assert_identical(back.data["d"], data.assign(phase=data.phase.astype(str)))
     assert back.panels[0].series[0].high.tolist() == [np.inf] * 3
     assert (back.panels[0].xlim, back.panels[0].right) == ((0, 1), Scale("s"))
     assert (back.agreement["q"].largest, back.agreement["q"].passed) == (np.inf, True)
     assert isinstance(back.panels[0].series[0].kind, Kind)
     with pytest.raises(TypeError, match="cannot be kept"):
-        record.encode(object())
+        encode(object())

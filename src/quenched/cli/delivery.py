@@ -32,18 +32,7 @@ class Stop(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Delivery:
-    """Where a result goes; checked before anything is computed.
-
-    Attributes:
-        out: a file for it.
-        plot: a file for its picture.
-        json: whether it is printed as JSON rather than in words.
-        quiet: whether only errors are printed.
-
-    Raises:
-        InputError: for files of another kind.
-        OutputError: for folders that cannot be written.
-    """
+    """Where a result goes; checked before anything is computed."""
 
     out: Path | None
     plot: Path | None
@@ -51,7 +40,7 @@ class Delivery:
     quiet: bool = False
 
     def __post_init__(self) -> None:
-        from quenched import io
+        from quenched.core import store
         from quenched.core.types import InputError
 
         for option, path, endings in (("--out", self.out, FILES), ("--plot", self.plot, PICTURES)):
@@ -63,7 +52,7 @@ class Delivery:
                 )
             if path.is_dir():
                 raise InputError(f"The file {path} must be writable, but it is a folder.")
-            io.writable_folder(path.parent)
+            store.writable_folder(path.parent)
 
     @contextlib.contextmanager
     def working(self, words: str = "", *, folder: Path | None = None) -> Iterator[None]:
@@ -100,22 +89,11 @@ class Delivery:
         self, drawn: list[Any], result: xr.Dataset, *, sentence: str = "", show: Callable[..., None] | None = None,
         **more: Any,
     ) -> None:  # fmt: skip
-        """Save, print and draw; each is tried, even if the others fail.
-
-        Args:
-            drawn: what the picture shows.
-            result: what is saved and printed.
-            sentence: a line below it.
-            show: prints it in words.
-            **more: further entries of JSON.
-
-        Raises:
-            OutputError: if a file could not be written; the sentence names the place where it was put instead.
-        """
+        """Save, print and draw; each is tried, even if the others fail."""
         import quenched
         from quenched import io
         from quenched.cli import screen
-        from quenched.core.results import OutputError
+        from quenched.core import store
 
         lost: list[str] = []
 
@@ -123,7 +101,7 @@ class Delivery:
         def trying() -> Iterator[None]:
             try:
                 yield
-            except OutputError as error:
+            except store.OutputError as error:
                 lost.append(str(error))
 
         saved = ""
@@ -138,15 +116,16 @@ class Delivery:
         with trying():
             if self.plot is not None:
                 picture, name = quenched.plot(*drawn), self.plot.name
-                io.write_into(self.plot.parent, lambda folder: picture.savefig(folder / name))
+                store.write_into(self.plot.parent, lambda folder: picture.savefig(folder / name))
                 self.tell(f"drawn in {self.plot}")
         if lost:
-            raise OutputError(" ".join(lost))
+            raise store.OutputError(" ".join(lost))
 
     def _save(self, result: xr.Dataset, more: dict[str, Any]) -> str:
         """Write the file of the result, and return a line with its place."""
         import quenched
         from quenched import io
+        from quenched.core import store
 
         if self.out is None:
             return ""
@@ -154,9 +133,9 @@ class Delivery:
         if kind == ".nc":
             place = quenched.save(result, self.out)
         elif kind == ".csv":
-            place = io.write_into(self.out.parent, lambda folder: io.write_csv(result, folder / name))
+            place = store.write_into(self.out.parent, lambda folder: io.write_csv(result, folder / name))
         else:
-            place = io.write_into(self.out.parent, lambda folder: io.write_json(result, folder / name, **more))
+            place = store.write_into(self.out.parent, lambda folder: io.write_json(result, folder / name, **more))
         return f"saved in {place}"
 
 

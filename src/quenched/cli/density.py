@@ -28,17 +28,7 @@ Ends = tuple[float | None, float | None]
 
 
 def read(data: Path | None, column: str | None, given: str | None, **how: Any) -> tuple[io.Table, str]:
-    """The table, with the asked column as target, and its name.
-
-    Args:
-        data: the file; without it, data that come with scikit-learn.
-        column: estimate the density of this column.
-        given: condition on this column.
-        **how: further keywords of `io.read_table`.
-
-    Raises:
-        InputError: for options that do not fit together, or a file that is not such a table.
-    """
+    """The table, with the asked column as target, and its name."""
     role = "the column whose density is asked for"
     if not tables.is_given(data, "density", "--column", column, role, given=given, **how):
         iris = io.bundled("iris")
@@ -54,11 +44,7 @@ def read(data: Path | None, column: str | None, given: str | None, **how: Any) -
 
 
 def ends(text: str | None, given: str | None) -> Ends:
-    """The ends of the support: numbers, or None for an unknown end.
-
-    Raises:
-        InputError: for another text, or for a density that depends on another column.
-    """
+    """The ends of the support: numbers, or None for an unknown end."""
     if text is None:
         return None, None
     if given is not None:

@@ -37,17 +37,7 @@ GRADES = {
 
 
 def read(data: Path | None, target: str | None, columns: str | None, **how: Any) -> tuple[io.Table, str]:
-    """The table, and its name.
-
-    Args:
-        data: the file; without it, data that come with scikit-learn.
-        target: the column to be predicted.
-        columns: those that predict.
-        **how: further keywords of `io.read_table`.
-
-    Raises:
-        InputError: for options that do not fit together, or a file that is not such a table.
-    """
+    """The table, and its name."""
     if not tables.is_given(data, "forecast", "--target", target, "the column to be predicted", columns=columns, **how):
         table = io.bundled("diabetes")
         return table._replace(target="disease progression"), "scikit-learn's diabetes data, because no file was given"
@@ -58,11 +48,7 @@ def read(data: Path | None, target: str | None, columns: str | None, **how: Any)
 
 
 def sizes(text: str | None, rows: int) -> tuple[list[int], list[int]]:
-    """The sizes to show, and all that are computed.
-
-    Raises:
-        InputError: if they are not whole positive numbers.
-    """
+    """The sizes to show, and all that are computed."""
     usual = default_sizes(rows)  # always computed: the curve to draw and to answer from
     if text is None:
         return usual, usual
@@ -74,22 +60,14 @@ def sizes(text: str | None, rows: int) -> tuple[list[int], list[int]]:
 
 
 def draws(check: int) -> int:
-    """The number of random subsets of a check.
-
-    Raises:
-        InputError: for a negative number, or a single draw.
-    """
+    """The number of random subsets of a check."""
     if check < 0 or check == 1:
         raise InputError(f"Option --check must be 0 or at least 2, to have an error bar, but {check} was given.")
     return check
 
 
 def aims(errors: Sequence[str] | None, rmses: Sequence[str] | None, targets: Any) -> list[float]:
-    """The errors to reach, in units of the target's variance.
-
-    Raises:
-        InputError: if one is not positive.
-    """
+    """The errors to reach, in units of the target's variance."""
     given = {option: _values(option, texts) for option, texts in (("--error", errors), ("--rmse", rmses))}
     for option, numbers in given.items():
         if any(x <= 0 for x in numbers):
@@ -114,15 +92,7 @@ def _values(option: str, texts: Sequence[str] | None) -> list[float]:
 def show(
     result: xr.Dataset, console: Console, *, table: io.Table, shown: Sequence[int], wanted: Sequence[float]
 ) -> None:
-    """Print a forecast.
-
-    Args:
-        result: from `processes.forecast`, with the name of the table as attribute `data`.
-        console: where.
-        table: what it was made from.
-        shown: the sizes that were asked for.
-        wanted: the errors to reach.
-    """
+    """Print a forecast."""
     known = bool(_is_known(result).any())
     screen.say(console, *_about(result, table))
     if known:
@@ -130,7 +100,7 @@ def show(
             screen.say(console, headline(result, str(table.target)), style="bold")
         grids, free = [_ahead(result, shown, own) for own in (2, 1, 0)], console.options.update(width=10**4)
         fitting = [grid for grid in grids if console.measure(grid, options=free).maximum <= console.width]
-        title = "Forecast: tuned and trained on so many different rows, on a row it has not seen"
+        title = "Forecast: the error on a new row of a model tuned and trained on this many rows"
         screen.titled(console, title, [*fitting, grids[-1]][0])
         screen.say(console, *(f"No forecast for {sizes} examples: {why}" for why, sizes in _refusals(result, shown)))
         if np.any(result["extended"].values.astype(bool) & _is_known(result) & result["examples"].isin(shown).values):
@@ -193,7 +163,7 @@ def _meaning(result: xr.Dataset, table: io.Table, known: bool) -> list[str]:
     """The meaning of the numbers and where they come from."""
     a, rows = result.attrs, f"{int(result.attrs['rows']):,}"
     whence = [f"Below {rows} rows: random subsets, judged by the other rows; at {rows}: leave-one-out; beyond: the "
-              "curve continued. All with what tuning on so few rows costs."] if known else []  # fmt: skip
+              "curve extrapolated. The cost of tuning on few rows is included."] if known else []  # fmt: skip
     left, own = number(a["leave_one_out"]), number(a["training_error"])
     return [f"{ERRORS} RMSE is their square root in units of {table.target}.", *whence,
             f"With all rows, tuned on them: leave-one-out {left}, on the rows themselves {own}."]  # fmt: skip
@@ -209,13 +179,7 @@ def _within(result: xr.Dataset) -> Table:
 
 
 def _ahead(result: xr.Dataset, shown: Sequence[int], own: int) -> Table:
-    """The forecast at the sizes that were asked for, and at the rows at hand.
-
-    Args:
-        result: the forecast.
-        shown: the sizes.
-        own: columns in the units of the target: 0 none, 1 the error, 2 the error and its interval.
-    """
+    """The forecast at the sizes that were asked for, and at the rows at hand."""
     grid = screen.grid("examples", "error", "80% interval", *("RMSE", "80% interval")[:own], "change", "80% interval")
     rows = int(result.attrs["rows"])
     for m in sorted({*shown, rows}):
@@ -279,13 +243,7 @@ def _worst(result: xr.Dataset, table: io.Table) -> Table:
 
 
 def headline(result: xr.Dataset, target: str, gain: float = BETTER) -> str:
-    """How many examples make the error smaller by a tenth, or why more do not: the answer in one sentence.
-
-    Args:
-        result: a forecast that is known at some size.
-        target: what is predicted.
-        gain: the wanted error as a share of the present one.
-    """
+    """How many examples make the error smaller by a tenth, or why more do not: the answer in one sentence."""
     a, rows = result.attrs, int(result.attrs["rows"])
     found = reach_gain(result, gain)
     known = result.isel(examples=_is_known(result))

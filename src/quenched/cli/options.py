@@ -34,17 +34,7 @@ SET_BY_COMMAND = ("size", "runs", "key", "start", "simulator", "executor", "fold
 
 @dataclasses.dataclass(frozen=True)
 class Science:
-    """What a science exports, by the names used on the command line.
-
-    Attributes:
-        name: of the science.
-        package: the module.
-        command: the command to use instead, where the law is a table of data.
-        laws: by name, as are the following.
-        rules: what learns.
-        starts: initial states.
-        simulators: ways to simulate.
-    """
+    """What a science exports, by the names used on the command line."""
 
     name: str
     package: ModuleType
@@ -56,11 +46,7 @@ class Science:
 
 
 def science(name: str | None) -> Science:
-    """Find a science whose law can be declared in words.
-
-    Raises:
-        InputError: if there is no such science, or its law is a table.
-    """
+    """Find a science whose law can be declared in words."""
     found = introspect(name)
     if found.command:
         raise InputError(f"Argument SCIENCE must be one whose law can be given by options, but the law of {name} is a "
@@ -69,11 +55,7 @@ def science(name: str | None) -> Science:
 
 
 def introspect(name: str | None) -> Science:
-    """What a science exports.
-
-    Raises:
-        InputError: if there is no such science.
-    """
+    """What a science exports."""
     _check_name("Argument SCIENCE", name, quenched.SCIENCES)
     package, model, simulation = (importlib.import_module(f"quenched.{name}{m}") for m in ("", ".model", ".simulation"))
     kinds = (model, "Law"), (model, "Rule"), (model, "Start"), (simulation, "Simulator")
@@ -96,11 +78,7 @@ def kebab(name: str) -> str:
 
 
 def pick(option: str, table: dict[str, type], name: str | None) -> type:
-    """Choose a class by name; without a name, the only one that can be made without any argument.
-
-    Raises:
-        InputError: if there is no such name, or it is missing where there is a choice.
-    """
+    """Choose a class by name; without a name, the only one that can be made without any argument."""
     if name is None:
         complete = [c for c in table.values() if not required(c)]
         if len(complete) == 1:
@@ -138,11 +116,7 @@ def required(cls: type) -> list[str]:
 
 
 def extra_options(words: Sequence[str]) -> dict[str, str]:
-    """Pairs of `--name value` or `--name=value`, by name with underscores.
-
-    Raises:
-        InputError: for other words.
-    """
+    """Pairs of `--name value` or `--name=value`, by name with underscores."""
     found: dict[str, str] = {}
     rest = list(words)
     while rest:
@@ -162,11 +136,7 @@ def extra_options(words: Sequence[str]) -> dict[str, str]:
 
 
 def numbers(option: str, text: str) -> Any:
-    """A number, a list for `1,2,5` or `0:50:501`, a list of lists for `1,1/1,0.25`.
-
-    Raises:
-        InputError: for other text.
-    """
+    """A number, a list for `1,2,5` or `0:50:501`, a list of lists for `1,1/1,0.25`."""
     try:
         rows = [[x for item in row.split(",") for x in _range(item)] for row in text.split("/")]
         if len({len(row) for row in rows}) > 1:
@@ -191,11 +161,7 @@ def _range(text: str) -> list[float]:
 
 
 def start(found: Science, text: str | None) -> Any:
-    """A start by name (`near-origin`) or by its fields (`R=0,0/0,0;Q=1,0/0,1`).
-
-    Raises:
-        InputError: if there is no such start, or its values are not valid.
-    """
+    """A start by name (`near-origin`) or by its fields (`R=0,0/0,0;Q=1,0/0,1`)."""
     if text is None:
         return None
     if "=" not in text:
@@ -215,11 +181,7 @@ def form(cls: type) -> str:
 
 
 def executor(workers: int | None, scheduler: str | None) -> Any:
-    """Where to run.
-
-    Raises:
-        InputError: for both at once.
-    """
+    """Where to run."""
     if workers is not None and scheduler is not None:
         raise InputError("Options --workers and --scheduler must not both be given, but they are.")
     if scheduler is not None:
@@ -234,19 +196,7 @@ def declare(
     found: Science, verb: Callable[..., Any], law: str | None, rule: str | None, extra: dict[str, str],
     known: Sequence[str],
 ) -> tuple[Any, Any, dict[str, Any]]:  # fmt: skip
-    """Make law, rule and the controls of a verb from options.
-
-    Args:
-        found: the science.
-        verb: `curve` or `measure`.
-        law: name of the law.
-        rule: name of the rule.
-        extra: options that are not the command's own.
-        known: the command's own options, to guess what was meant.
-
-    Raises:
-        InputError: for an unknown option, or a value that is not valid.
-    """
+    """Make law, rule and the controls of a verb from options."""
     owners = {"law": pick("--law", found.laws, law), "rule": pick("--rule", found.rules, rule)}
     keywords = verb_keywords(verb)
     fixed: dict[str, dict[str, Any]] = {"law": {}, "rule": {}}

@@ -17,15 +17,7 @@ from quenched.core.types import InputError
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What a command asks of a science.
-
-    Attributes:
-        science: which.
-        law: the world.
-        rule: the student.
-        start: the initial state, or None.
-        controls: keywords of the verb.
-    """
+    """What a command asks of a science."""
 
     science: options.Science
     law: Any
@@ -37,11 +29,7 @@ class Question:
     def parse(
         cls, context: typer.Context, name: str | None, verb: str, law: str | None, rule: str | None, begin: str | None
     ) -> Question:
-        """Make law, rule, start and controls from the words of a command.
-
-        Raises:
-            InputError: for words that have no meaning.
-        """
+        """Make law, rule, start and controls from the words of a command."""
         found = options.science(name)
         own = [str(one.name) for one in context.command.params if one.name not in ("science", "help")]
         declared = options.declare(
@@ -50,11 +38,7 @@ class Question:
         return cls(found, *declared[:2], options.start(found, begin), declared[2])
 
     def curve(self) -> xr.Dataset:
-        """The theory.
-
-        Raises:
-            InputError: for a start, where the theory has none.
-        """
+        """The theory."""
         if self.start is not None and not self._theory_starts:
             raise InputError(
                 "Option --start must not be given here, but it is: this theory does not depend on the start."

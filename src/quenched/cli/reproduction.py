@@ -9,10 +9,10 @@ from typing import Any
 
 import typer
 
-from quenched import io
 from quenched.cli import options, screen
 from quenched.cli.delivery import Stop, console, interrupts
 from quenched.core.progress import estimated
+from quenched.core.store import writable_folder
 from quenched.core.types import InputError
 from quenched.papers import report
 from quenched.papers import reproduction as papers
@@ -44,11 +44,11 @@ def _compute(
     steps: list[Step], quick: bool, out: Path, workers: int | None, scheduler: str | None, title: str, *, complete: bool
 ) -> None:
     """Compute steps, write the report, and print its place in the last line."""
-    executor = options.executor(None, scheduler)
+    executor = options.executor(None, scheduler) if scheduler else None
     if executor is not None:
         with executor.connected():  # an error now rather than in the first step
             pass
-    io.writable_folder(out)
+    writable_folder(out)
     count = workers or len(os.sched_getaffinity(0))
     with interrupts(out), estimated("reproducing") as tell:
         done = papers.run(steps, quick=quick, folder=out, workers=count, executor=executor, watch=_Watch(tell))

@@ -13,19 +13,7 @@ from quenched.core.types import InputError, printable
 
 
 def is_given(data: Path | None, command: str, option: str, column: str | None, role: str, **others: Any) -> bool:
-    """Whether there is a file to read.
-
-    Args:
-        data: the file.
-        command: such as "forecast".
-        option: that names the column which the command needs, such as "--target".
-        column: its value.
-        role: of that column, such as "the column to be predicted".
-        **others: further options that need a file.
-
-    Raises:
-        InputError: if options need a file and there is none, or the column is missing.
-    """
+    """Whether there is a file to read."""
     if data is None:
         if column is not None or any(others.values()):
             raise InputError("Options that choose what to read must come with a file, but none was given: "
@@ -38,19 +26,11 @@ def is_given(data: Path | None, command: str, option: str, column: str | None, r
 
 
 def read(data: Path | None, target: str | None, columns: list[str] | None, **how: Any) -> tuple[io.Table, str]:
-    """The table in a file, and the name of the file as it can be shown.
-
-    Raises:
-        InputError: if the file is not such a table.
-    """
+    """The table in a file, and the name of the file as it can be shown."""
     return io.read_table(str(data), target, columns, least=FEWEST, **how), printable(str(data))
 
 
 def require_spread(called: str, name: str, values: Any, purpose: str = "") -> None:
-    """Check that a column varies.
-
-    Raises:
-        InputError: if it does not.
-    """
+    """Check that a column varies."""
     if np.all(values == values[0]):
         raise InputError(f"Column {name!r} of {called} must vary{purpose}, but all its values are {values[0]:g}.")

@@ -108,7 +108,7 @@ class Panel:
         equal: whether both axes have the same scale.
         right: a second scale on the right.
         note: a line or two below it.
-        key: whether the legend says what lines and points are.
+        key: whether the legend explains lines and points.
     """
 
     x: str
@@ -159,7 +159,7 @@ class Section:
         title: the headline.
         reference: the paper.
         figures: in the order in which they are shown.
-        claims: what the paper says, and what we get.
+        claims: statements of the paper, and our values.
         not_built: figures of the paper that this package does not compute, and why.
         failed: figures, or "claims", that should have been computed and were not, and why.
     """

@@ -14,7 +14,6 @@ import io
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,7 @@ import xarray as xr
 
 from quenched.core import checks, controls, store
 from quenched.core.ensemble import Ensemble
+from quenched.core.store import OutputError as OutputError
 from quenched.core.system import require_memory
 from quenched.core.types import InputError, Key, Outcome, outcome_names
 
@@ -41,13 +41,14 @@ LONGEST = 1000
 """Numbers of an array that are listed in a description."""
 
 
-class OutputError(OSError):
-    """The wanted place cannot be written; the message tells where the result was put instead."""
-
-
 def version() -> str:
     """The version of the package."""
     return importlib.metadata.version("quenched")
+
+
+def provenance(science: str, **facts: Any) -> dict[str, Any]:
+    """Attributes of a result: facts about it, the science, and the versions of package and file format."""
+    return {**facts, "science": science, "version": version(), "format": FORMAT}
 
 
 def describe(declared: Any) -> str:
@@ -180,14 +181,14 @@ def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
     checks.kind("result", result, xr.Dataset, "a dataset")
     target = checks.path("path", path)
     content = store.seal(_pack(result))
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        store.remove_parts(target.parent)
-        store.write(target, content)
-    except OSError as error:
-        raise OutputError(f"{target} could not be written ({store.reason(error)}); {_rescue(target, content)}"
-                          ) from None  # fmt: skip
-    return target
+
+    def write(folder: Path) -> Path:
+        place = target if folder == target.parent else folder / f"{target.stem[:40] or 'result'}.nc"
+        store.remove_parts(folder)
+        store.write(place, content)
+        return place
+
+    return store.write_into(target.parent, write, target)
 
 
 def _pack(result: xr.Dataset) -> bytes:
@@ -237,19 +238,6 @@ def _facts(attrs: Mapping[Any, Any]) -> str:
         raise TypeError(f"attribute `{truths[0]}` is a truth value, for which there is 1 or 0")
     plain = {k: v.item() if v.size == 1 else v.tolist() for k, v in plain.items()}  # netCDF has no lists of one
     return json.dumps(plain, sort_keys=True, default=str)
-
-
-def _rescue(target: Path, content: bytes) -> str:
-    """Put a result in a temporary folder, or else in the present one; the end of a sentence that names it."""
-    tried = []
-    for folder in (tempfile.gettempdir(), Path.cwd()):
-        try:
-            refuge = Path(tempfile.mkdtemp(prefix="quenched-", dir=folder)) / f"{target.stem[:40] or 'result'}.nc"
-            store.write(refuge, content)
-            return f"the result was put in {refuge}."
-        except OSError as error:
-            tried.append(f"{folder} ({store.reason(error)})")
-    return f"nor could {' or '.join(tried)}: the result is in memory only."
 
 
 def load(path: str | os.PathLike[str]) -> xr.Dataset:

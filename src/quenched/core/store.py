@@ -1,8 +1,9 @@
 """Files that are complete or absent, and known to be unchanged: the one way in which results are kept on disk.
 
-`write` writes a file beside its place, forces it to disk and moves it there in one step. `seal` appends a checksum to
-the content of a file and `unseal` verifies it before anything in the file is used. A `Store` is a folder of sealed
-files that are written as work proceeds, such as the pieces of a sweep: what cannot be written there stops nothing.
+`write` writes a file beside its place, forces it to disk and moves it there in one step; `write_into` finds another
+place for what cannot be written. `seal` appends a checksum to the content of a file and `unseal` verifies it before
+anything in the file is used. A `Store` is a folder of sealed files that are written as work proceeds, such as the
+pieces of a sweep: what cannot be written there stops nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from quenched.core import checks
 from quenched.core.system import require_folder, require_memory
@@ -25,6 +28,8 @@ try:
     import fcntl
 except ImportError:  # Windows: there, only the age of a file shows that it was abandoned
     fcntl = None
+
+_T = TypeVar("_T")
 
 PART = ".quenched.part"
 """Suffix of a file that is being written."""
@@ -36,6 +41,55 @@ SEAL = b"\nquenched: sha256 of all before this line: "
 
 class Damaged(Exception):
     """A file that exists but is not as it was written."""
+
+
+class OutputError(OSError):
+    """The wanted place cannot be written; the message tells where the result was put instead."""
+
+
+def writable_folder(path: str | os.PathLike[str]) -> Path:
+    """Create a folder, if it does not exist, and check that it can be written.
+
+    Raises:
+        OutputError: if it cannot.
+    """
+    folder = Path(path)
+    try:
+        require_folder(folder)
+    except OSError as error:
+        raise OutputError(f"The folder {folder} must be writable, but it is not ({reason(error)}).") from None
+    return folder
+
+
+def write_into(path: str | os.PathLike[str], write: Callable[[Path], _T], what: object = None) -> _T:
+    """Write a result into a folder or, so that it is not lost, into a temporary or the present one if that fails.
+
+    Args:
+        path: the wanted folder.
+        write: a function that writes into a given folder, and may return the path of its file.
+        what: the name of the result in the message; by default the folder.
+
+    Returns:
+        What `write` returns.
+
+    Raises:
+        OutputError: if the wanted folder could not be written; the message tells where the result was put instead.
+    """
+    folder = Path(path)
+    try:
+        require_folder(folder)
+        return write(folder)
+    except OSError as error:
+        message, tried = f"{what or path} could not be written ({reason(error)});", []
+    for place in (tempfile.gettempdir(), Path.cwd()):
+        try:
+            refuge = Path(tempfile.mkdtemp(prefix="quenched-", dir=place))
+            file = write(refuge)
+        except OSError as error:
+            tried.append(f"{place} ({reason(error)})")
+        else:
+            raise OutputError(f"{message} the result was put in {file if isinstance(file, Path) else refuge}.")
+    raise OutputError(f"{message} nor could {' or '.join(tried)}: the result is in memory only.")
 
 
 def write(target: Path, content: bytes | str) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from quenched import io, plots
+from quenched import plots
 from quenched.core import store
 from quenched.core.claims import Claim, Verdict
 from quenched.core.figures import Figure, Section, comparison
@@ -53,7 +53,7 @@ def write(sections: Iterable[Section], out: str | os.PathLike[str], *, title: st
         OutputError: if the folder cannot be written; the report then lies in a temporary folder the sentence names.
     """
     sections = list(sections)
-    return io.write_into(out, lambda folder: _write(folder, sections, title, quick))
+    return store.write_into(out, lambda folder: _write(folder, sections, title, quick))
 
 
 def _write(folder: Path, sections: list[Section], title: str, quick: bool) -> Path:

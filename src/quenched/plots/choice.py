@@ -1,4 +1,4 @@
-"""What to draw of datasets: panels of series, their colours' groups, and what became of each point."""
+"""Panels for datasets: which variables, which series, their labels, and the outcome of each point."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _NOT_DRAWN = ("runs", "failed", "outcome", "residual", "stability", "z")
 UNTRUSTED = "self-check failed"
 BROKEN = "replica symmetry broken"
 LONGEST_FACT = 30
-"""Letters of a field's value beyond which it is numbered rather than spelled."""
+"""Values of fields that are longer than this are numbered instead."""
 ABSENT = "absent"
 LONGEST_NAME = 60
-"""Letters of a name from the data, such as a column's, that a label shows."""
+"""Longest name from the data, such as a column's, in a label."""
 
 
 def plain(name: object, most: int = LONGEST_NAME) -> str:
-    """A name that came with the data as a label may show it: as it is, with no mathematics in it, and not endless."""
+    """A name from the data as a label: printable, without mathematics, and shortened."""
     text = printable(str(name))
     text = text if len(text) <= most else f"{text[: most - 3]}..."
     return text.replace("$", r"\$")
@@ -71,7 +71,7 @@ def panel(datasets: list[xr.Dataset], name: str, axis: str) -> Panel:
 
 
 def _log(axis: str, data: xr.Dataset, series: tuple[Series, ...]) -> str:
-    """The axis, if it shall be logarithmic and can be."""
+    """The axis, if the results ask for a logarithmic one and all its values are positive."""
     values = np.concatenate([np.asarray(getattr(one, axis), float).ravel() for one in series])
     share = np.isfinite(values) & (values > 0)
     return axis if data.attrs.get("scale") == "log" and share.any() and np.all(share | np.isnan(values)) else ""
@@ -121,7 +121,7 @@ def _by_source(series: Series, source: xr.DataArray | None) -> list[Series]:
 
 
 def _unstable(here: dict[str, xr.DataArray]) -> tuple[np.ndarray | None, str]:
-    """Where a theory says that its state is unstable or that it may not be believed, and the word for that."""
+    """Where the state of a theory is unstable or cannot be trusted, and the word for that."""
     rate, trusted, stability = here.get("growth"), here.get("trusted"), here.get("stability")
     if trusted is not None and trusted.dims:
         return ~trusted.values.astype(bool), UNTRUSTED
@@ -154,7 +154,7 @@ def _distinctions(datasets: list[xr.Dataset]) -> list[tuple[str, str]]:
         alike = list(words)
         for i, fact in enumerate(facts):
             rivals = {other.get(name) for other, word in zip(facts, alike, strict=True) if word == alike[i]}
-            if len(rivals) > 1 and name in fact:  # said only where it is needed
+            if len(rivals) > 1 and name in fact:  # named only where needed
                 words[i] = ", ".join(filter(None, [words[i], fact[name]]))
     sizes = [data.attrs.get("size") for data in datasets]
     several = len(set(sizes) - {None}) > 1

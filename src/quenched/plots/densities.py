@@ -1,4 +1,4 @@
-"""What to draw of densities: one with its band, or one given another column as an image with its mean and interval."""
+"""The panel of a density: with its band, or conditional on another column as an image with mean and interval."""
 
 from __future__ import annotations
 

@@ -26,22 +26,22 @@ from quenched.plots import choice, densities, forecasts, trees
 from quenched.plots.choice import ABSENT
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's colours, told apart by colour-blind readers; without yellow, which is faint on white."""
+"""Okabe and Ito's colours, which colour-blind readers can distinguish; without yellow, which is faint on white."""
 
 MARKERS = "osD^vPX"
 GREY = "#767676"
 MOST_LABELS = 14
 """Entries of a legend before it is thinned."""
 SHORT_LABEL = 26
-"""Letters of the longest entry of a legend that may stand beside the axes."""
+"""Longest entry of a legend beside the axes; longer ones go below."""
 LONGEST_LABEL = 40
-"""Letters of an ordinate's label in one line."""
+"""Longest label of an ordinate in one line."""
 BELOW = 0.55
 """Inches from the axes down to a legend of their own: below ticks and label."""
 NOTE_WIDTH = 98
-"""Letters in a line of a note."""
+"""Characters in a line of a note."""
 TICKS = {4: (1,), 2: (1, 3), 1: (1, 2, 5), 0.5: (1, 1.5, 2, 3, 5, 7), 0: ()}
-"""Where a logarithmic axis of more than so many decades has its ticks; a shorter one is like a linear one."""
+"""Decades of a logarithmic axis, and its ticks within a decade; an axis below half a decade is like a linear one."""
 LOWEST_PLAIN, HIGHEST_PLAIN = 1e-3, 1e7
 """Numbers between these are written without powers of ten."""
 
@@ -89,7 +89,7 @@ def plot(
     if len(datasets) == 1 and trees.is_one(datasets[0]):
         return _tree(datasets[0], ax)
     if x is not None and not (isinstance(x, str) and any(x in data.dims for data in datasets)):
-        raise InputError(f"Argument `x` must be a control that takes several values, but {x!r} is none.")
+        raise InputError(f"Argument `x` must be a control that takes several values, but {x!r} is not one.")
     names, panels = _panels(datasets, checks.names("variables", variables), x)
     if ax is None:
         return _render("", panels, _new_axes(panels), own=True)
@@ -309,7 +309,7 @@ def _key(panel: Panel) -> _Entries:
 
 
 def _thinned(entries: _Entries) -> _Entries:
-    """A legend that fits on the page, saying how many entries it leaves out."""
+    """A legend that fits on the page, with the number of entries left out."""
     if len(entries) <= MOST_LABELS:
         return entries
     names = list(entries)
@@ -365,7 +365,7 @@ def _broken(label: str) -> str:
 
 
 def _plain_ticks(axis: Axis) -> None:
-    """Ticks of a logarithmic axis as people say them: 200 and 0.45 rather than powers of ten, and enough of them."""
+    """Ticks of a logarithmic axis in plain numbers: 200 and 0.45 rather than powers of ten."""
     low, high = axis.get_view_interval()
     if not LOWEST_PLAIN <= low < high <= HIGHEST_PLAIN:
         return

@@ -1,4 +1,4 @@
-"""What to draw of a forecast: the learning curve with its interval, within the data and beyond."""
+"""The panel of a forecast: the learning curve with its interval, within the data and beyond."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WITHIN = "measured on subsets of the rows"
 CHECK = "check: subsets, tuned anew"
 AHEAD = "forecast (80% band)"
 LONGEST_REASON = 400
-"""Letters of a sentence in the note."""
+"""Longest sentence in the note."""
 
 
 def is_one(data: xr.Dataset) -> bool:
@@ -67,7 +67,7 @@ def _ahead(data: xr.Dataset) -> list[Series]:
 
 
 def _note(data: xr.Dataset) -> str:
-    """What bars are, the sizes that were refused, and why."""
+    """The meaning of bars, the sizes without a forecast, and the reasons."""
     why: dict[str, list[str]] = {}
     for size, reason in zip(data["examples"].values, data["refused"].values.astype(str), strict=True):
         if reason:

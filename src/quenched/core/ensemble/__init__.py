@@ -7,13 +7,13 @@ nothing else. Hence the answer is the same to the last bit whoever computes a pi
 (`Local`), other processes (`Processes`), other machines of the same kind (`Dask`), or an earlier call that left its
 pieces in a folder. Runs that fail are kept, counted and marked.
 
-Files: `program` compiles and runs a piece, `executors` has the places where pieces run, `sweep` is the front door; the
-folder of pieces is a `core.store.Store`. Not covered: functions with side effects, outputs whose shape depends on
+Files: `program` compiles and runs a piece, here, `executors` has other places, `sweep` is the front door; the folder
+of pieces is a `core.store.Store`. Not covered: functions with side effects, outputs whose shape depends on
 numbers, and equality of the last bit across kinds of hardware and numbers of cores.
 """
 
-from quenched.core.ensemble.executors import ClusterError, Dask, Executor, Local, Processes
-from quenched.core.ensemble.program import OnHost
+from quenched.core.ensemble.executors import Dask, Processes
+from quenched.core.ensemble.program import ClusterError, Executor, Local, OnHost
 from quenched.core.ensemble.sweep import Ensemble, ensemble, place
 
 __all__ = ["ClusterError", "Dask", "Ensemble", "Executor", "Local", "OnHost", "Processes", "ensemble", "place"]

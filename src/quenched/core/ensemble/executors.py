@@ -1,15 +1,13 @@
-"""Where pieces run: in this process, in a pool of processes, or on a Dask cluster.
+"""Other places where pieces run: a pool of processes, and a Dask cluster.
 
-An executor takes a program and pieces and returns results as they are completed, in any order. A worker that dies is
-replaced and its pieces are computed again, a bounded number of times; a piece that keeps killing its worker is
-returned as failed. Closing the generator early, as an interrupt does, cancels the rest at once.
+A worker that dies is replaced and its pieces are computed again, a bounded number of times; a piece that keeps killing
+its worker is returned as failed.
 
 The pool is that of `concurrent.futures`: joblib's breaks like it when a worker dies, so neither saves the retry.
 """
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import dataclasses
 import functools
@@ -20,7 +18,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -29,12 +27,10 @@ import cloudpickle
 import jax
 
 from quenched.core import checks
-from quenched.core.ensemble.program import Piece, Program, Result, compute
+from quenched.core.ensemble.program import ClusterError, Executor, Piece, Program, Result, Results, compute
 from quenched.core.extras import load_extra
 from quenched.core.progress import silence
 from quenched.core.types import InputError
-
-Results = Generator[tuple[int, Result], None, None]
 
 LOOK = 1.0
 """Seconds without a result after which the state of a cluster is checked."""
@@ -42,33 +38,11 @@ SILENCE = 30.0
 """Seconds without a worker after which there is a warning."""
 
 
-class ClusterError(RuntimeError):
-    """A cluster cannot go on; the message tells what is kept."""
-
-
 class LostError(ClusterError):
     """The scheduler of a cluster does not answer any more."""
 
     def __init__(self, client: Any):
         super().__init__(f"The Dask scheduler at {_address(client)} was lost.")
-
-
-class Executor(abc.ABC):
-    """Where the pieces of an ensemble run."""
-
-    @abc.abstractmethod
-    def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
-        """Yield the position of each piece and its result, as they are completed."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Local(Executor):
-    """This process, on its first device, one piece after the other. An interrupt waits for a piece to end."""
-
-    def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
-        """Yield the results in order."""
-        for position, piece in enumerate(pieces):
-            yield position, compute(program, piece)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ import functools
 import hashlib
 import importlib.metadata
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import cloudpickle
@@ -31,6 +31,9 @@ from quenched.core.types import InputError
 
 Result = tuple[np.ndarray, ...] | str
 """What a piece returns: its output leaves, each `[count, ...]` in float64, or the message of an exception."""
+
+Results = Generator[tuple[int, Result], None, None]
+"""Positions of pieces and their results."""
 
 WIDTH = 8
 """Runs of a piece that are computed one after the other."""
@@ -340,3 +343,29 @@ def _budget() -> float:
     device = jax.local_devices()[0]
     stats = None if device.platform == "cpu" else device.memory_stats()
     return DEVICE_SHARE * stats["bytes_limit"] if stats and "bytes_limit" in stats else HOST_BUDGET
+
+
+class ClusterError(RuntimeError):
+    """A cluster cannot go on; the message tells what is kept."""
+
+
+class Executor(abc.ABC):
+    """Where the pieces of an ensemble run.
+
+    An executor takes a program and pieces and returns results as they are completed, in any order. Closing the
+    generator early, as an interrupt does, cancels the rest at once.
+    """
+
+    @abc.abstractmethod
+    def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
+        """Yield the position of each piece and its result, as they are completed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Local(Executor):
+    """This process, on its first device, one piece after the other. An interrupt waits for a piece to end."""
+
+    def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
+        """Yield the results in order."""
+        for position, piece in enumerate(pieces):
+            yield position, compute(program, piece)

@@ -14,13 +14,20 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.ensemble.executors import ClusterError, Executor, Local
-from quenched.core.ensemble.program import OnHost, Piece, Program, Result, build, is_number
-from quenched.core.lengths import next_length
+from quenched.core.ensemble.program import (
+    ClusterError,
+    Executor,
+    Local,
+    OnHost,
+    Piece,
+    Program,
+    Result,
+    build,
+    is_number,
+)
 from quenched.core.progress import progress
 from quenched.core.store import Damaged, Store
 from quenched.core.system import require_memory
@@ -313,8 +320,7 @@ class _Work:
 
 def _pieces(key: Any, points: list[Any], runs: int, width: int) -> list[Piece]:
     """The runs of all points, cut into pieces."""
-    padded = jnp.arange(next_length(len(points)), dtype=jnp.uint32)
-    data = np.asarray(jax.random.key_data(jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, padded)))
+    data = [np.asarray(jax.random.key_data(jax.random.fold_in(key, np.uint32(i)))) for i in range(len(points))]
     numbers = [tuple(leaf for leaf in jax.tree.leaves(point) if is_number(leaf)) for point in points]
     return [
         Piece(point, start, min(width, runs - start), data[point], numbers[point])

@@ -4,8 +4,8 @@ A step is a figure of a paper, or its claims, which come after its figures. Step
 the longest first; each is kept in a folder as soon as it is done, so that the same command goes on after an
 interruption. The simulations inside a step may run on a Dask cluster.
 
-Files: `steps` lists the steps, `run` computes them and estimates the time, `record` writes them as JSON,
-`demonstration` has the two figures of `quenched demo` that belong to no paper.
+Files: `steps` lists the steps and keeps them on disk, `run` computes them and estimates the time, `demonstration` has the
+two figures of `quenched demo` that belong to no paper.
 """
 
 from quenched.papers.reproduction.run import Done, State, run

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import importlib.metadata
 import inspect
 import json
 import os
@@ -25,10 +23,9 @@ from quenched.core.claims import Claim
 from quenched.core.ensemble import ClusterError, Executor, place
 from quenched.core.ensemble.executors import pool
 from quenched.core.figures import Figure
-from quenched.core.store import Damaged, Store, code_digest
+from quenched.core.store import Store
 from quenched.core.types import InputError
-from quenched.papers.reproduction import record
-from quenched.papers.reproduction.steps import CLAIMS, Step, paper
+from quenched.papers.reproduction.steps import CLAIMS, Step, paper, read, write
 
 TICK = 0.5
 """Seconds between two looks at the workers."""
@@ -219,34 +216,13 @@ class _Work:
     def finish(self, step: Step, result: Done) -> None:
         """Keep a step that is done; one that cannot be kept is still in the report."""
         if result.value is not None:
-            body = record.encode({"value": result.value, "processor": result.processor}).encode()
-            if failure := self.store.write(_file(step), body, _identity(step, quick=self.state.quick)):
+            kept = {"value": result.value, "processor": result.processor}
+            if failure := write(self.store, step, kept, quick=self.state.quick):
                 warnings.warn(f"{step} is in the report, but it could not be kept in {self.store.folder} ({failure}): "
                               "another call computes it again.", RuntimeWarning, stacklevel=2)  # fmt: skip
         self.done[step], self.state.finished[step] = result, result.seconds
         self.state.running.pop(step, None)
         self.watch(self.state)
-
-
-def _file(step: Step) -> str:
-    return f"{step.paper}-{step.name}.json"
-
-
-def _identity(step: Step, *, quick: bool) -> str:
-    """A digest of the code that computes a step, and whether it is the quick form."""
-    own = Path(paper(step.paper).__file__ or "").read_bytes()
-    versions = [importlib.metadata.version(name) for name in ("jax", "numpy", "scipy")]
-    return hashlib.sha256(f"{code_digest('quenched')} {versions} {quick}".encode() + own).hexdigest()
-
-
-def read(store: Store, step: Step, *, quick: bool) -> dict[str, Any] | None:
-    """A step that was kept, and its processor seconds; None if it is absent, damaged, or made by other code."""
-    try:
-        body = store.read(_file(step), _identity(step, quick=quick))
-        kept = {} if body is None else record.decode(body.decode())
-        return kept if isinstance(kept["value"], (Figure, tuple)) else None
-    except (Damaged, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
 
 
 def _result(future: futures.Future[Done]) -> Done:

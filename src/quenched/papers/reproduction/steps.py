@@ -1,15 +1,27 @@
-"""The steps of a reproduction: figures of papers, and their claims."""
+"""The steps of a reproduction, figures of papers and their claims: which there are, and how they are kept on disk."""
 
 from __future__ import annotations
 
+import dataclasses
+import enum
+import hashlib
 import importlib
+import importlib.metadata
+import json
 import pkgutil
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import xarray as xr
 
 from quenched import papers as shelf
-from quenched.core.figures import Figure, Section
+from quenched.core.claims import Check, Claim, Comparison
+from quenched.core.figures import Figure, Kind, Panel, Scale, Section, Series
+from quenched.core.proof import Agreement
+from quenched.core.store import Damaged, Store, code_digest
 from quenched.core.types import InputError
 
 if TYPE_CHECKING:
@@ -120,3 +132,85 @@ def sections(done: Mapping[Step, Done], *, complete: bool = True) -> list[Sectio
             )
         )
     return found
+
+
+# Steps on disk: JSON, without pickles
+
+_KINDS: dict[str, Any] = {
+    c.__name__: c for c in (Agreement, Check, Claim, Comparison, Figure, Kind, Panel, Scale, Series)
+}
+
+
+def encode(value: Any) -> str:
+    """A figure, claims or a part of them as text.
+
+    Raises:
+        TypeError: for an object of another class.
+    """
+    return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return {"array": value.tolist()}
+    if isinstance(value, xr.Dataset):
+        return {"dataset": value.to_dict()}
+    if isinstance(value, enum.Enum) and type(value).__name__ in _KINDS:
+        return {"kind": type(value).__name__, "member": value.name}
+    if dataclasses.is_dataclass(value) and type(value).__name__ in _KINDS:
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {"kind": type(value).__name__, "fields": fields}
+    raise TypeError(f"a {type(value).__name__} cannot be kept")
+
+
+def decode(text: str) -> Any:
+    """The inverse of `encode`: lists become tuples.
+
+    Raises:
+        ValueError: for other text; also LookupError, TypeError, AttributeError or RecursionError.
+    """
+    return _object(json.loads(text))
+
+
+def _object(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_object, value))
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return np.asarray(value["array"])
+    if "dataset" in value:
+        return xr.Dataset.from_dict(value["dataset"])
+    if "member" in value:
+        return _KINDS[value["kind"]][value["member"]]
+    if "kind" in value:
+        return _KINDS[value["kind"]](**{name: _object(field) for name, field in value["fields"].items()})
+    return {name: _object(one) for name, one in value.items()}
+
+
+def _file(step: Step) -> str:
+    return f"{step.paper}-{step.name}.json"
+
+
+def _identity(step: Step, *, quick: bool) -> str:
+    """A digest of the code that computes a step, and whether it is the quick form."""
+    own = Path(paper(step.paper).__file__ or "").read_bytes()
+    versions = [importlib.metadata.version(name) for name in ("jax", "numpy", "scipy")]
+    return hashlib.sha256(f"{code_digest('quenched')} {versions} {quick}".encode() + own).hexdigest()
+
+
+def write(store: Store, step: Step, kept: dict[str, Any], *, quick: bool) -> str:
+    """Keep the value of a step, and its processor seconds; return why that failed, if it did."""
+    return store.write(_file(step), encode(kept).encode(), _identity(step, quick=quick))
+
+
+def read(store: Store, step: Step, *, quick: bool) -> dict[str, Any] | None:
+    """A step that was kept, and its processor seconds; None if it is absent, damaged, or made by other code."""
+    try:
+        body = store.read(_file(step), _identity(step, quick=quick))
+        kept = {} if body is None else decode(body.decode())
+        return kept if isinstance(kept["value"], (Figure, tuple)) else None
+    except (Damaged, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None

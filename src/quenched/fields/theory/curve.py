@@ -12,15 +12,17 @@ Errors are minus mean log-likelihoods, as in the simulation. Densities have no s
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome, double
 from quenched.fields.model.laws import SCIENCE, Law, MaximumPosterior, TrueFunction
 from quenched.fields.model.priors import combined
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def _errors(law: TrueFunction, rule: MaximumPosterior, examples: float) -> dict[str, Any]:

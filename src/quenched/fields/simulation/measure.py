@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-import xarray as xr
 
 from quenched.core import checks
 from quenched.core.types import Array, InputError, Key, double
 from quenched.fields.model.laws import SCIENCE, Law, MaximumPosterior, TrueDensity, TrueFunction
 from quenched.fields.model.links import Density
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 ACCURACY, STEPS = 1e-9, 200
 """The iteration ends when the largest component of the gradient is below this share of the number of examples."""

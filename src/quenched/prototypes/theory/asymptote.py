@@ -8,15 +8,13 @@ prototypes that differ only in directions without signal. Stability comes from t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
-from scipy.special import ndtr
 
-from quenched.core import checks, flow, verbs
+from quenched.core import checks, flow
 from quenched.core.types import Array, InputError, Outcome, double
 from quenched.prototypes.model import (
     SCIENCE,
@@ -31,34 +29,29 @@ from quenched.prototypes.model import (
     numbers,
     start_of,
 )
-from quenched.prototypes.theory import dynamics, rest_states, runaway
+from quenched.prototypes.theory import rest_states, runaway
+from quenched.prototypes.theory.state import Flow, drift, in_units
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
-def _pack(R: Array, Q: Array) -> tuple[Array, Array]:
-    """Independent components: R, and the upper triangle of Q."""
-    return R, Q[jnp.triu_indices(Q.shape[0])]
+@jax.jit
+def _linear(n: Numbers, y: Array) -> tuple[Array, Array]:
+    r"""$dy/d(\eta\alpha)$ and its Jacobian for the independent overlaps: $R$, and the upper triangle of $Q$."""
+    K, M = n.g.shape
+    upper = np.triu_indices(K)
+    place = np.zeros((K, K), dtype=int)
+    place[upper] = np.arange(len(upper[0]))
+    place = np.maximum(place, place.T)
 
+    def force(y: Array) -> tuple[Array, Array]:
+        dR, dQ = drift(n, n.rate, y[: K * M].reshape(K, M), y[K * M :][place], all_move=False)
+        f = jnp.concatenate([dR.ravel(), dQ[upper]])
+        return f, f
 
-def _unpack(y: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The overlaps from their independent components."""
-    R, upper = y
-    K = R.shape[0]
-    Q = jnp.zeros((K, K)).at[jnp.triu_indices(K)].set(upper)
-    return R, Q + Q.T - jnp.diag(jnp.diagonal(Q))
-
-
-def _finite_rate(t: Array, y: Any, n: Numbers) -> Any:
-    r"""The flow in time $\eta\alpha$, so that it has the same pace at any rate."""
-    return jax.tree.map(lambda d: d / n.rate, _pack(*dynamics.drift(n, n.rate, *_unpack(y), all_move=False)))
-
-
-def _small_rate(t: Array, y: Any, n: Numbers) -> Any:
-    return _pack(*dynamics.drift(n, 1.0, *_unpack(y), all_move=False, noise=False))
-
-
-_settle_finite = jax.jit(lambda n, y: flow.settle(_finite_rate, y, n))
-_settle_small = jax.jit(lambda n, y: flow.settle(_small_rate, y, n))
-_error = jax.jit(dynamics.error_of)
+    jacobian, f = jax.jacfwd(force, has_aux=True)(y)
+    return f, jacobian
 
 
 @double
@@ -135,19 +128,35 @@ def _absent(law: Law, rule: Rule) -> Resting:
 
 def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> Resting:
     """The rest state that a start leads to."""
-    n, begin = numbers(law, rule), start.overlaps(*count(law, rule))
+    (K, M), n = count(law, rule), numbers(law, rule)
+    R, Q = (np.asarray(x) for x in start.overlaps(K, M))
     pace = 1.0 if small_rate else float(rule.rate)
     if rule.all_move:
-        R, Q = (np.asarray(x) for x in begin)
-        end = runaway.end(jax.tree.map(np.asarray, n), R, Q, 0.0 if small_rate else pace)
+        end = runaway.end(n, R, Q, 0.0 if small_rate else pace)
         outcome = Outcome.converged if end.rests else Outcome.diverged
         return Resting(end.R, end.Q, np.asarray(end.error), np.asarray(pace * end.growth), np.asarray(int(outcome)))
     unit = float(max(np.max(n.lam), np.sqrt(np.max(n.v))))  # accuracy is meant relative to the size of the world
-    n, R, Q = dynamics.in_units(n, *begin, unit)
-    rest = (_settle_small if small_rate else _settle_finite)(n, _pack(R, Q))
-    R, Q = _unpack(rest.state)
-    error, growth = np.asarray(_error(n, R, Q)), np.asarray(pace * rest.growth)
-    return Resting(unit * np.asarray(R), unit**2 * np.asarray(Q), error, growth, np.asarray(rest.outcome))
+    n, R, Q = in_units(n._replace(rate=np.asarray(0.0 if small_rate else pace)), R, Q, unit)
+    upper, moving = np.triu_indices(K), Flow(n, False)
+
+    def widen(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        Q = np.zeros((K, K))
+        Q[upper] = Q.T[upper] = y[K * M :]
+        return y[: K * M].reshape(K, M), Q
+
+    def move(y: np.ndarray) -> np.ndarray:
+        f = moving.drift(np.concatenate([part.ravel() for part in widen(y)]))
+        return np.concatenate([f[: K * M], f[K * M :].reshape(K, K)[upper]])
+
+    def linear(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        f, jacobian = _linear(n, y)
+        return np.asarray(f), np.asarray(jacobian)
+
+    rest = flow.settle(move, linear, np.concatenate([R.ravel(), Q[upper]]))
+    R, Q = widen(rest.state)
+    error = moving.error(np.concatenate([R.ravel(), Q.ravel()])) if np.all(np.isfinite(rest.state)) else np.nan
+    growth = np.asarray(pace * rest.growth)
+    return Resting(unit * R, unit**2 * Q, np.asarray(error), growth, np.asarray(int(rest.outcome)))
 
 
 def _all_small_rate(law: TwoClusters, rule: Rule) -> dict[str, Resting]:
@@ -183,54 +192,8 @@ def escape_rate(law: TwoClusters, rule: Rule) -> float:
         raise InputError("The escape rate must be asked for `TwoClusters` and `VQ` with a constant rate, "
                          f"but {type(law).__name__} and {type(rule).__name__} were given.")  # fmt: skip
     R, Q = rest_states.unspecialised_overlaps(law, float(rule.rate))
-    n, sign = numbers(law, rule), np.array([1.0, -1.0])
-
-    def odd(y: Array) -> Array:
-        """Move the prototypes apart by y = (difference of R, difference of norms), return the drift of the same."""
-        apart = jnp.asarray(R) + sign[:, None] * y[:2] / 2, jnp.asarray(Q) + jnp.diag(sign * y[2] / 2)
-        dR, dQ = dynamics.drift(n, n.rate, *apart, all_move=False)
-        return jnp.append(dR[0] - dR[1], dQ[0, 0] - dQ[1, 1])
-
-    return float(np.max(np.linalg.eigvals(np.asarray(jax.jacfwd(odd)(jnp.zeros(3)))).real))
-
-
-@double
-def optimum(law: TwoClusters, **sweep: Any) -> xr.Dataset:
-    r"""The lowest error of any flat boundary across the line through the centres.
-
-    For $v_+ = v_-$ it is the Bayes error, $p_+\Phi(-d/2 - L/d) + p_-\Phi(-d/2 + L/d)$ with
-    $d = \sqrt2\lambda/\sqrt v$, $L = \ln(p_+/p_-)$. For unequal variances the Bayes error itself goes to 0 as
-    $N \to \infty$ (the length of an example tells its class), so the best flat boundary is the yardstick.
-
-    Args:
-        law: the world.
-        **sweep: any field of the law; a sequence becomes a dimension of the result.
-
-    Returns:
-        `error` and `outcome`.
-
-    Examples:
-        >>> from quenched import prototypes
-        >>> best = prototypes.optimum(prototypes.TwoClusters(separation=1.0), prior=[0.5, 0.8])
-        >>> best.error.values.round(4).tolist()
-        [0.2398, 0.1595]
-    """
-    checks.kind("law", law, TwoClusters, "a TwoClusters law")
-    question = SCIENCE.ask(law, verbs.Bayes(), sweep)
-    return question.answer(question.map(lambda law, _: {"error": _best_error(law), "outcome": Outcome.converged}))
-
-
-def _best_error(law: TwoClusters) -> float:
-    """The error of the best flat boundary."""
-    p = np.array([float(law.prior), 1 - float(law.prior)])
-    v = np.asarray(law.variances, float)
-    m = np.array([1.0, -1.0]) * float(law.separation) / np.sqrt(2)
-    # the densities p_s N(theta; m_s, v_s) are equal where this quadratic vanishes
-    square = (1 / v[1] - 1 / v[0]) / 2
-    linear = m[0] / v[0] - m[1] / v[1]
-    constant = (m[1] ** 2 / v[1] - m[0] ** 2 / v[0]) / 2 + np.log(p[0] / p[1]) - np.log(v[0] / v[1]) / 2
-    roots = np.roots([square, linear, constant]) if square else np.array([-constant / linear] if linear else [])
-    theta = np.append(np.real(roots), [-np.inf, np.inf])  # any boundary will do: the best of these is taken
-    sd = np.sqrt(v)
-    errors = p[0] * ndtr((theta - m[0]) / sd[0]) + p[1] * ndtr((m[1] - theta) / sd[1])
-    return float(np.min(errors))
+    n = numbers(law, rule)
+    _, jacobian = _linear(n, np.concatenate([R.ravel(), Q[np.triu_indices(2)]]))
+    apart = np.zeros((7, 3))  # R_+ - R_- in both directions, and Q_++ - Q_--
+    apart[[0, 1, 4], [0, 1, 2]], apart[[2, 3, 6], [0, 1, 2]] = 1.0, -1.0
+    return float(rule.rate) * float(np.max(np.linalg.eigvals(apart.T @ np.asarray(jacobian) @ apart / 2).real))

@@ -78,8 +78,8 @@ def mutual_information(probabilities: Any, *, means: Any = FOUR, sigma: float = 
         sigma: standard deviation of both.
 
     Examples:
-        >>> from quenched import fields
-        >>> round(fields.mutual_information([0.5, 0, 0, 0.5]), 8)
+        >>> from quenched.papers.lemm1999.information import mutual_information
+        >>> round(mutual_information([0.5, 0, 0, 0.5]), 8)
         0.1735895
     """
     p, m, points = _checked(probabilities, means, sigma)

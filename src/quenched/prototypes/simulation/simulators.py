@@ -14,35 +14,15 @@ The error of a run is counted on fresh examples, not computed from a formula. No
 from __future__ import annotations
 
 import abc
-import dataclasses
-import functools
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-import xarray as xr
 
-from quenched.core import checks
-from quenched.core.ensemble import Ensemble
-from quenched.core.lengths import next_length, padded
-from quenched.core.types import Array, InputError, Key, double
-from quenched.prototypes.learner import update
-from quenched.prototypes.model import (
-    SCIENCE,
-    Law,
-    Numbers,
-    Rule,
-    Start,
-    count,
-    draw,
-    draw_cluster,
-    frame,
-    numbers_of,
-    rate_at,
-    start_of,
-)
+from quenched.core.types import Array, Key
+from quenched.prototypes.learner.steps import update
+from quenched.prototypes.model import Numbers, draw, draw_cluster, frame, rate_at
 
 Record = dict[str, Array]
 """`R`, `Q` and `error` of one run, each with a leading axis of times."""
@@ -179,95 +159,3 @@ def _cholesky(A: Array) -> Array:
             pivot = jnp.where(L[j][j] > 0, L[j][j], 1.0)
             L[i][j] = jnp.sqrt(jnp.maximum(inner, 0.0)) if i == j else jnp.where(L[j][j] > 0, inner / pivot, 0.0)
     return jnp.stack([jnp.stack(row) for row in L])
-
-
-def _one_run(
-    key: Key, declared: tuple[Numbers, Any, Array, Array, Array], *, simulator: Simulator, tests: int, all_move: bool,
-    room: int,
-) -> Record:  # fmt: skip
-    n, begin, last, count, dimension = declared
-    last, size = last.astype(int), dimension.astype(int)
-    first = jnp.concatenate([jnp.zeros(1, last.dtype), last[:-1]])
-    steps = Steps(first, last, jnp.arange(last.shape[0]) < count)
-    return simulator.run(key, n, begin, steps, size=size, room=room, tests=tests, all_move=all_move)
-
-
-@double
-def measure(
-    law: Law,
-    rule: Rule,
-    *,
-    alpha: Any,
-    size: int,
-    runs: int,
-    key: Key,
-    start: Start | None = None,
-    simulator: Simulator | None = None,
-    tests: int = 1000,
-    batch: int | None = None,
-    executor: Any = None,
-    folder: Any = None,
-    **sweep: Any,
-) -> xr.Dataset:
-    r"""The learning curve as an experiment.
-
-    Args:
-        law: the world.
-        rule: the student.
-        alpha: increasing times; a time is rounded to a whole number of examples, $\alpha N$.
-        size: the dimension $N$, more than there are prototypes and clusters together.
-        runs: how many independent training sequences.
-        key: a JAX key; the same key gives the same numbers, whatever the executor.
-        start: where the prototypes begin; `NearOrigin()` by default.
-        simulator: `Direct()` (default) or `Chain()`.
-        tests: fresh examples on which the error of each run is counted, at each time.
-        batch: runs computed side by side; by default what fits in memory.
-        executor: `Local()`, `Processes(n)` or `Dask(client)`.
-        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
-        **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
-
-    Returns:
-        `R`, `Q`, `error`, each with `_stderr` and `_run`, and `runs`, `failed`, `outcome`.
-
-    Examples:
-        >>> import jax
-        >>> from quenched import prototypes
-        >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
-        >>> points = prototypes.measure(law, rule, alpha=[1, 5], size=20, runs=20, key=jax.random.key(0))
-    """
-    size = checks.whole("size", size, least=1)
-    question = SCIENCE.ask(law, rule, sweep, alpha=alpha, most=checks.MOST / size)
-    K, M = count(law, rule)
-    if size <= K + M:
-        raise InputError(f"Argument `size` must exceed the number of vectors, {K} prototypes and {M} centres, "
-                         f"but {size} was given.")  # fmt: skip
-    tests = checks.whole("tests", tests, least=1)
-    start, simulator = start_of(start), Direct() if simulator is None else simulator
-    checks.kind("simulator", simulator, Simulator, "Direct() or Chain()")
-    _check_start(law, rule, start)
-    times = question.axes["alpha"]
-    steps = padded(np.rint(times * size), next_length(len(times)))
-    many = jax.tree.map(np.asarray, numbers_of(question.plan))
-    every = [jax.tree.map(lambda leaf, i=i: leaf[i], many) for i in range(len(question.plan.laws))]
-    points = [(point, start.overlaps(K, M), steps, float(len(times)), float(size)) for point in every]
-    room = next_length(size, ratio=4, most=256) if simulator.shaped else 0
-    run = functools.partial(_one_run, simulator=simulator, tests=tests, all_move=rule.all_move, room=room)
-
-    def cut(done: Ensemble) -> Ensemble:
-        values = {name: value[:, :, : len(times)] for name, value in done.values.items()}
-        return dataclasses.replace(done, values=values)
-
-    return question.measure(
-        (run, jax.tree.map(np.asarray, points)), key=key, runs=runs, batch=batch, executor=executor, folder=folder,
-        label="training", finish=cut, simulator=type(simulator).__name__, size=size, tests=tests, start=start,
-    )  # fmt: skip
-
-
-def _check_start(law: Law, rule: Rule, start: Start) -> None:
-    """Check that vectors can have these overlaps."""
-    mix = law.mixture()
-    R, Q = (np.asarray(x) for x in start.overlaps(*count(law, rule)))
-    gram = np.block([[np.asarray(mix.gram), R.T], [R, Q]])
-    if np.linalg.eigvalsh(gram)[0] < -1e-9:
-        raise InputError("Argument `start` must be overlaps that vectors can have, but their Gram matrix has a "
-                         "negative eigenvalue.")  # fmt: skip

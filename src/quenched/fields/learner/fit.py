@@ -1,12 +1,13 @@
-"""The front door of the learner: a student and data, solved in the way that fits them."""
+"""Fit a field to data, in the way that its link allows."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from quenched.core.types import InputError, Key
-from quenched.fields.learner.regression import Regression, regress
-from quenched.fields.learner.solving import Fit, solve
+from quenched.fields.learner.fitted import Fitted
+from quenched.fields.learner.regression import regress
+from quenched.fields.learner.solving import solve
 from quenched.fields.model.laws import MaximumPosterior
 from quenched.fields.model.likelihoods import DensityData, GaussianData, Likelihood
 from quenched.fields.model.links import Direct
@@ -14,7 +15,7 @@ from quenched.fields.model.priors import Gaussian, combined
 from quenched.fields.model.problem import Problem
 
 
-def fit(rule: MaximumPosterior, data: Any, *, key: Key | None = None) -> Fit | Regression:
+def fit(rule: MaximumPosterior, data: Any, *, key: Key | None = None) -> Fitted:
     """Find the field of largest posterior probability.
 
     Args:
@@ -24,7 +25,7 @@ def fit(rule: MaximumPosterior, data: Any, *, key: Key | None = None) -> Fit | R
         key: not used: nothing is random.
 
     Returns:
-        A `Fit`, or for `Direct` the whole posterior, a `Regression`.
+        A `FittedDensity`, or for `Direct` the whole posterior, a `FittedFunction`.
 
     Examples:
         >>> from quenched import fields
