@@ -2,19 +2,21 @@ r"""The lines of the phase diagram in $\eta$ over $\alpha$: first-order transiti
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from quenched.core import checks, controls, results, saddle
 from quenched.core.progress import track
 from quenched.core.types import InputError, Outcome, double, outcome_names
 from quenched.outliers.model import Contaminated, Rule, check_pair
-from quenched.outliers.theory.branches import FORMS, Branches, numbers, states, trace
+from quenched.outliers.theory.branches import Branches, sort_names, trace
+from quenched.outliers.theory.setting import numbers
+from quenched.outliers.theory.state import THEORIES
 
-PAIRS = (("informed", "overfit"), ("overfit", "trivial"), ("informed", "trivial"))
-"""Branches between which there may be a first-order transition."""
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @double
@@ -42,8 +44,8 @@ def transitions(law: Contaminated, rule: Rule, *, alpha: Any, **sweep: Any) -> x
         (3.742, 5.71)
     """
     check_pair(law, rule)
-    if type(rule) not in FORMS:
-        raise InputError("Argument `rule` must be SoftSelection or HardSelection, "
+    if type(rule) not in THEORIES:
+        raise InputError("Argument `rule` must be SoftSelection, HardSelection or Gibbs, "
                          f"but {type(rule).__name__} has one branch.")  # fmt: skip
     if "eta" in sweep:
         raise InputError("Argument `eta` must not be given, but is what is sought.")
@@ -51,10 +53,12 @@ def transitions(law: Contaminated, rule: Rule, *, alpha: Any, **sweep: Any) -> x
     checks.positive("alpha", alphas)
     plan = controls.expand(law, rule, sweep)
     every = [(law, rule, a) for law, rule in zip(plan.laws, plan.rules, strict=True) for a in alphas]
-    found = [_lines(trace(rule, numbers(law, rule, a))) for law, rule, a in track(every, "theory")]
+    theory = THEORIES[type(rule)]
+    found = [_lines(trace(theory, numbers(law, rule, a))) for law, rule, a in track(every, "theory")]
     values: dict[str, np.ndarray] = {}
-    for name in found[0]:
-        value = np.array([one[name] for one in found]).reshape(len(plan.laws), len(alphas))
+    for name in dict.fromkeys(name for one in found for name in one):
+        missing = Outcome.absent if name.endswith("_outcome") else np.nan
+        value = np.array([one.get(name, missing) for one in found]).reshape(len(plan.laws), len(alphas))
         values[name] = outcome_names(value) if name.endswith("_outcome") else value
     result = results.assemble(values, plan, {"alpha": alphas}, {}, {}, science="outliers", source="lines")
     return result.isel(alpha=0) if np.ndim(alpha) == 0 else result
@@ -63,14 +67,15 @@ def transitions(law: Contaminated, rule: Rule, *, alpha: Any, **sweep: Any) -> x
 def _lines(branches: Branches) -> dict[str, Any]:
     """All lines at one sample size."""
     unknown = Outcome.absent if branches.outcome is Outcome.converged else branches.outcome
+    names, arms = sort_names(branches.arms), branches.arms
     found: dict[str, Any] = {}
-    for a, b in PAIRS:
-        eta = _crossing(branches, a, b)
-        both = [states(branches, name, np.array([eta]))["stability"][0] for name in (a, b)] if eta is not None else []
-        found |= _line(f"{a}_{b}", eta, unknown) | {f"{a}_{b}_stability": max(both, default=np.nan)}
-    for name, end in (("informed", -1), ("overfit", 0), ("overfit", -1), ("trivial", 0)):
-        found |= _line(f"{name}_{'end' if end else 'start'}", _spinodal(branches, name, end), unknown)
-    at = saddle.locate(branches.form.stability, branches.arms["informed"], 1.0)
+    for a, b in itertools.combinations(names, 2):
+        eta, stability = _crossing(branches, a, b)
+        found |= _line(f"{a}_{b}", eta, unknown) | {f"{a}_{b}_stability": stability}
+    for name, end in itertools.product(names, (0, -1)):
+        if (name, end) not in (("informed", 0), ("trivial", -1)):
+            found |= _line(f"{name}_{'end' if end else 'start'}", _spinodal(branches, name, end), unknown)
+    at = saddle.locate(arms["informed"], "stability", 1.0) if "informed" in arms else ()
     return found | _line("replica_symmetry", at[0].control if at else None, unknown)
 
 
@@ -91,11 +96,13 @@ def _spinodal(branches: Branches, name: str, end: int) -> float | None:
     return eta if name == "trivial" or any(mark.control == eta for mark in arm.folds) else None
 
 
-def _crossing(branches: Branches, a: str, b: str) -> float | None:
-    """The first eta at which two branches have the same free energy."""
-    arms = branches.arms
-    if b == "trivial" and np.isfinite(branches.threshold):  # of no energy
-        marks = saddle.locate(branches.form.landscape.free_energy, arms[a]) if a in arms else ()  # pyright: ignore[reportArgumentType]
-    else:
-        marks = saddle.crossings(arms[a], arms[b]) if a in arms and b in arms else ()
-    return next((mark.control for mark in marks), None)
+def _crossing(branches: Branches, a: str, b: str) -> tuple[float | None, float]:
+    """The first eta at which two branches have the same free energy, and the larger stability of the two."""
+    one, other = branches.arms.get(a), branches.arms.get(b)
+    if one is not None and b == "trivial" and np.isfinite(branches.threshold):  # of no energy
+        marks = saddle.locate(one, "free_energy")
+        return (marks[0].control, float(marks[0].readings.stability)) if marks else (None, np.nan)
+    marks = saddle.crossings(one, other) if one is not None and other is not None else ()
+    if not marks:
+        return None, np.nan
+    return marks[0].control, max((float(r.stability) for r in marks[0].readings), default=np.nan)
