@@ -20,7 +20,11 @@ SMALL = {"size": 60, "runs": 10}
 def make():
     """All figures: the theory as it is, experiments much smaller than the paper's."""
     patch = pytest.MonkeyPatch()
-    smaller = ((mixtures, "measure", SMALL), (minima, "spectrum", {"size": 60, "starts": 8}), (minima, "follow", {"size": 150}))
+    smaller = (
+        (mixtures, "measure", SMALL),
+        (minima, "spectrum", {"size": 60, "starts": 8}),
+        (minima, "follow", {"size": 150}),
+    )
     for module, name, given in smaller:
         verb = getattr(module, name)
         patch.setattr(module, name, lambda *args, verb=verb, given=given, **kwargs: verb(*args, **kwargs | given))

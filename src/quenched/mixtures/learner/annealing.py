@@ -130,7 +130,8 @@ class Annealing:
     def climb(self, free: Freedom, accuracy: float) -> Climbed:
         """EM from the present Gaussians."""
         left = max(1, self.how.passes - self.passes)
-        done = climb(self.rows, self.gaussians, free, accuracy=accuracy, passes=left)
+        given = isinstance(self.how.rule, MaximumLikelihood)  # otherwise stages need not be accurate
+        done = climb(self.rows, self.gaussians, free, accuracy=accuracy, passes=left, stretch=given)
         self.gaussians, self.r, self.passes = done.gaussians, done.r, self.passes + int(done.passes)
         return done
 

@@ -103,7 +103,7 @@ class Climbed(NamedTuple):
     converged: Any  # [...]
 
 
-def climb(rows: Rows, g: Gaussians, free: Freedom, *, accuracy: float, passes: int) -> Climbed:
+def climb(rows: Rows, g: Gaussians, free: Freedom, *, accuracy: float, passes: int, stretch: bool = True) -> Climbed:
     r"""EM until there seems to be little left to gain.
 
     Gains fall about geometrically, $\Delta_{t+1} = \rho \Delta_t$, which leaves $\Delta_t \rho/(1-\rho)$ to gain
@@ -120,9 +120,11 @@ def climb(rows: Rows, g: Gaussians, free: Freedom, *, accuracy: float, passes: i
         free: what may change.
         accuracy: see above.
         passes: at most.
+        stretch: whether steps may be stretched.
     """
     if g.weights.ndim == 1:
-        many = climb(rows, Gaussians(*(leaf[None] for leaf in g)), free, accuracy=accuracy, passes=passes)
+        one = Gaussians(*(leaf[None] for leaf in g))
+        many = climb(rows, one, free, accuracy=accuracy, passes=passes, stretch=stretch)
         return Climbed(Gaussians(*(leaf[0] for leaf in many.gaussians)), *(leaf[0] for leaf in many[1:]))
     with np.errstate(divide="ignore", invalid="ignore"):
         log_p, r = expect(rows, g)
@@ -130,20 +132,20 @@ def climb(rows: Rows, g: Gaussians, free: Freedom, *, accuracy: float, passes: i
         B = len(level)
         gain, place = np.full(B, np.inf), np.arange(B)
         found: Any = None
-        stretch = _Stretch(g.centres) if accuracy < NEAR and not free.widths else None
+        longer = _Stretch(g.centres) if stretch and accuracy < NEAR and not free.widths else None
         for t in range(1, passes + 1):
             before = g, r, level, gain
             g = maximise(rows, g, r, free)
-            if stretch is not None:
-                g = stretch.extend(before[0], g)
+            if longer is not None:
+                g = longer.extend(before[0], g)
             log_p, r = expect(rows, g)
             level = log_p @ rows.omega
             gain = level - before[2]
             least = ROUNDING * np.maximum(1.0, np.abs(level))
             left = np.where((gain < before[3]) & (before[3] < np.inf), gain**2 / (before[3] - gain), np.inf)
             done = (gain <= least) | (left < accuracy)
-            if stretch is not None:
-                done, worse = stretch.judge(done, left, gain < -least, accuracy)
+            if longer is not None:
+                done, worse = longer.judge(done, left, gain < -least, accuracy)
                 if worse.any():
                     g, r, level, gain = _choose(worse, before, (g, r, level, gain))
             if t == passes or done.any():
@@ -152,8 +154,8 @@ def climb(rows: Rows, g: Gaussians, free: Freedom, *, accuracy: float, passes: i
                 if stop.all():
                     break
                 g, r, level, gain, place = _select(~stop, (g, r, level, gain, place))
-                if stretch is not None:
-                    stretch.select(~stop)
+                if longer is not None:
+                    longer.select(~stop)
     return found
 
 

@@ -100,7 +100,7 @@ def _fitted(state: Annealing, done: Climbed, scale: Scale) -> Fitted:
 
 
 def _begin(start: Any, rows: Rows, scale: Scale, how: Settings, rng: np.random.Generator) -> Annealed | Gaussians:
-    """A schedule; or Gaussians in the units of the rows: random, given, or given centres with the widths around them."""
+    """A schedule; or Gaussians in the units of the rows: random, given, or with the widths around given centres."""
     if isinstance(start, Annealed):
         return start
     K, N, features = how.components, rows.Z.shape[1], rows.squares.shape[1]

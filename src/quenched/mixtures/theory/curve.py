@@ -58,5 +58,6 @@ def curve(law: TwoGaussians, rule: MaximumLikelihood, *, alpha: Any, **sweep: An
     """
     checks.kind("law", law, TwoGaussians, "a TwoGaussians law")
     question = SCIENCE.ask(law, rule, sweep, alpha=alpha)
+    checks.positive("alpha", question.axes["alpha"])
     values = question.map(solve)
     return question.answer(values | {"phase": np.array([p.name for p in Phase])[values["phase"]]})

@@ -21,7 +21,7 @@ Averages are integrals over $w$, $dz = (1 - b\,T'(w))\, dw$, without the gap $|w
 for $b > 1/n$: so they are smooth for every $b$. Replica symmetry is stable where
 (C) $\alpha \langle (dw/d\zeta - 1)^2 \rangle < 1$.
 
-Unknowns are $(u, \ln b, v)$ with $s = \sinh u$ and $c = \tanh v$: these keep their digits near width 0 and near the truth,
+Unknowns are $(u, \ln b, v)$ with $s = \sinh u$ and $c = \tanh v$: these keep their digits near width 0 and the truth,
 and the equations are even in $u$ and in $v$, so that branches pass smoothly through $u = 0$ and $v = 0$.
 
 [barkai1994, eqs. (6), (9), (10); errata B1, B3, B4, B10]

@@ -69,4 +69,5 @@ def optimum(law: TwoGaussians, *, alpha: Any, **sweep: Any) -> xr.Dataset:
     """
     checks.kind("law", law, TwoGaussians, "a TwoGaussians law")
     question = SCIENCE.ask(law, verbs.Bayes(), sweep, alpha=alpha)
+    checks.positive("alpha", question.axes["alpha"])
     return question.answer(question.map(_solve))

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from quenched.core import gaussian, saddle
 from quenched.core.types import Array, Outcome, Real, require_double
@@ -112,10 +111,10 @@ def state(law: TwoGaussians, rule: MaximumLikelihood, alpha: Real) -> State:
     require_double("mixtures.theory.state")
     alpha, width, separation = (jnp.asarray(x, float) for x in (alpha, rule.width, law.separation))
     log_l = jnp.log(jnp.square(separation) / 2)
-    setting = Setting(log_l, jnp.log(alpha), jnp.log(width), np.zeros(3, int))
+    setting = Setting(log_l, jnp.log(alpha), jnp.log(width), jnp.zeros(3, int))
     starts = jnp.stack([guess_ordered(log_l, alpha, width), guess_random(alpha, width)])
     both = jax.vmap(lambda start, conditions: saddle.state(MIXTURE, setting._replace(conditions=conditions), start))(
-        jax.lax.stop_gradient(starts), np.array([ORDERED, RANDOM])
+        jax.lax.stop_gradient(starts), jnp.array([ORDERED, RANDOM])
     )
     split = width < splitting(law, alpha)
     order = (width >= edge(alpha)) | (both.readings.gain[1] > 0)

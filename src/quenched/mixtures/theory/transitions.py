@@ -210,6 +210,7 @@ def transitions(
     if along in sweep:
         raise InputError(f"Argument `{along}` must not be given, but it is sought.")
     question = SCIENCE.ask(law, rule, sweep, alpha=alpha)
+    checks.positive("alpha", question.axes["alpha"])
     alphas, rows, ends = question.axes["alpha"], [], []
     for one, student in track(question.plan.pairs, "theory"):
         zero = np.float64(0.0)
