@@ -185,6 +185,15 @@ SCIENCE = verbs.Science(
     laws=(Law, "a law such as TwoGaussians()"),
     rules=(MaximumLikelihood, "MaximumLikelihood(width)"),
     reports={"r": (), "q": (), "error": (), "energy": (), "free_energy": ()},
+    labels={
+        "alpha": r"examples per dimension, $\alpha$",
+        "width": r"width, $\sigma$ (a variance)",
+        "error": r"generalisation error, $\epsilon_g$",
+        "r": "overlap with the true splitting, $r$",
+        "q": "squared length of the splitting, $q$",
+        "energy": r"energy of an example, $\epsilon$",
+        "free_energy": "free energy, $f$",
+    },
 )
 r"""What the verbs share. `energy` is that of an example,
 $\epsilon = |\Delta U|^2/2\sigma - \langle \ln\cosh(\Delta U \cdot (S - \bar S)/\sigma) \rangle$, and `free_energy`

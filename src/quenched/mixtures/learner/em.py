@@ -64,9 +64,23 @@ def log_densities(rows: Rows, g: Gaussians) -> np.ndarray:
     return log_p.reshape(*level.shape, -1) + level[..., None]
 
 
-def expect(rows: Rows, g: Gaussians) -> tuple[np.ndarray, np.ndarray]:
-    """Log-density `[..., n]` and responsibilities `[..., K, n]` of the rows."""
-    log_p = log_densities(rows, g)
+def _shifted_log_densities(rows: Rows, g: Gaussians) -> np.ndarray:
+    """The same for equal widths, but for a shift of each row that is 0 on average: one Gaussian needs no product."""
+    N, features = g.centres.shape[-1], g.widths.shape[-1]
+    width, last = g.widths[..., :1, :], g.centres[..., -1:, :]
+    apart = (g.centres[..., :-1, :] - last) / width
+    spread = np.sum(g.centres**2 / width, axis=-1) + np.sum(rows.omega @ rows.squares / width, axis=-1)
+    volume = np.sum(np.log(2 * np.pi * width), axis=-1) * (N / features)
+    log_p = np.zeros((*g.weights.shape, len(rows.Z)))
+    if apart.size:
+        log_p[..., :-1, :] = (apart.reshape(-1, N) @ rows.Z.T).reshape(*apart.shape[:-1], -1)
+    log_p += (np.log(g.weights) - 0.5 * (spread + volume))[..., None]
+    return log_p
+
+
+def expect(rows: Rows, g: Gaussians, *, equal: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Log-density `[..., n]` of the rows (for `equal` widths only its mean) and responsibilities `[..., K, n]`."""
+    log_p = _shifted_log_densities(rows, g) if equal else log_densities(rows, g)
     top = log_p.max(axis=-2, keepdims=True)
     r = np.exp(log_p - top)
     total = r.sum(axis=-2, keepdims=True)
@@ -76,17 +90,21 @@ def expect(rows: Rows, g: Gaussians) -> tuple[np.ndarray, np.ndarray]:
 
 def maximise(rows: Rows, g: Gaussians, r: np.ndarray, free: Freedom) -> Gaussians:
     """The Gaussians that these responsibilities make most likely; one without any rows stays where it is."""
-    r = r * rows.omega
+    r, K, n = r * rows.omega, r.shape[-2], r.shape[-1]
     mass = r.sum(axis=-1)
-    flat, share, present = r.reshape(-1, r.shape[-1]), mass[..., None], mass[..., None] > 0
+    share, present = mass[..., None], mass[..., None] > 0
     share = np.where(present, share, 1.0)
-    centres = np.where(present, (flat @ rows.Z).reshape(g.centres.shape) / share, g.centres)
+    sums = np.zeros(g.centres.shape)
+    if K > 1:
+        sums[..., :-1, :] = (r[..., :-1, :].reshape(-1, n) @ rows.Z).reshape(*r.shape[:-2], K - 1, -1)
+        sums[..., -1, :] = -sums.sum(axis=-2)  # the rows are centred
+    centres = np.where(present, sums / share, g.centres)
     weights = mass / mass.sum(axis=-1, keepdims=True) if free.weights else g.weights
     if not free.widths:
         return Gaussians(centres, g.widths, weights)
     N, features = centres.shape[-1], g.widths.shape[-1]
     squares = centres**2 if features > 1 else np.sum(centres**2, axis=-1, keepdims=True)
-    widths = ((flat @ rows.squares).reshape(g.widths.shape) / share - squares) * (features / N)
+    widths = ((r.reshape(-1, n) @ rows.squares).reshape(g.widths.shape) / share - squares) * (features / N)
     if free.common:
         mean = np.sum(mass[..., None] * widths, axis=-2, keepdims=True) / mass.sum(axis=-1)[..., None, None]
         widths = np.broadcast_to(mean, widths.shape)
@@ -116,7 +134,8 @@ def climb(rows: Rows, g: Gaussians, free: Freedom, *, accuracy: float, passes: i
 
     Args:
         rows: the data.
-        g: where to begin: one mixture, or many on a leading axis, each of which stops by itself.
+        g: where to begin: one mixture, or many on a leading axis, each of which stops by itself. Its widths are equal
+            unless they are free.
         free: what may change.
         accuracy: see above.
         passes: at most.
@@ -127,7 +146,8 @@ def climb(rows: Rows, g: Gaussians, free: Freedom, *, accuracy: float, passes: i
         many = climb(rows, one, free, accuracy=accuracy, passes=passes, stretch=stretch)
         return Climbed(Gaussians(*(leaf[0] for leaf in many.gaussians)), *(leaf[0] for leaf in many[1:]))
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_p, r = expect(rows, g)
+        equal = not free.widths
+        log_p, r = expect(rows, g, equal=equal)
         level = log_p @ rows.omega
         B = len(level)
         gain, place = np.full(B, np.inf), np.arange(B)
@@ -138,7 +158,7 @@ def climb(rows: Rows, g: Gaussians, free: Freedom, *, accuracy: float, passes: i
             g = maximise(rows, g, r, free)
             if longer is not None:
                 g = longer.extend(before[0], g)
-            log_p, r = expect(rows, g)
+            log_p, r = expect(rows, g, equal=equal)
             level = log_p @ rows.omega
             gain = level - before[2]
             least = ROUNDING * np.maximum(1.0, np.abs(level))
