@@ -117,7 +117,8 @@ def ensemble(
 
     Args:
         function: a pure JAX function that returns a dict (or another pytree) of real arrays, usually a
-            `functools.partial` of a module's function with its sizes as keywords; or a NumPy function, as `OnHost`.
+            `functools.partial` of a module's function with its sizes as keywords; or a NumPy function, as `OnHost`. As
+            with `jax.jit`, global variables are read when a function is called for the first time.
         key: a JAX key.
         parameters: one pytree for each point, all of one structure; numbers may vary from point to point.
         runs: how many runs at each point.
