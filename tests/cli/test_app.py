@@ -25,6 +25,8 @@ from quenched.core.types import InputError
 CURVE = ["curve", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2"]
 PLAIN = ["curve", "prototypes", "--rule", "vq", "--alpha", "1"]
 SIMULATE = ["simulate", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2", "--alpha", "1,2"]
+CHAIN = ["--size", "20", "--simulator", "chain", "--tests", "50", "--batch", "3"]
+"""One compiled program for any number of runs, also in other processes."""
 
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -105,7 +107,7 @@ def test_a_list_sweeps_and_what_diverges_is_said(run, tmp_path):
 
 def test_simulate_prints_errors_and_the_agreement(run, tmp_path):
     saved = tmp_path / "s.nc"
-    words = ("--size", 20, "--runs", 12, "--simulator", "chain", "--tests", 50, "--seed", 3, "--out", saved)
+    words = (*CHAIN, "--runs", 12, "--seed", 3, "--out", saved)
     code, out, err = run(*SIMULATE, "--start", "R=0,0/0,0;Q=0.01,0/0,0.01", *words)
     assert (code, err) == (0, "")
     points = quenched.load(saved)
@@ -161,7 +163,7 @@ def test_a_simulation_is_compared_with_the_first_branch(run):
 
 
 def test_too_few_runs_to_compare_are_still_printed(run):
-    code, out, _ = run(*SIMULATE, "--size", 20, "--runs", 9, "--simulator", "chain", "--tests", 50)
+    code, out, _ = run(*SIMULATE, *CHAIN, "--runs", 9)
     assert code == 0
     assert "not compared with the theory" in out
 
@@ -381,7 +383,7 @@ def test_compiled_programs_do_not_fill_the_disk(run, tmp_path, monkeypatch):
 def test_ctrl_c_keeps_the_finished_pieces(tmp_path, launch):
     folder = tmp_path / "pieces"
     start = "import sys; from quenched.cli import main; sys.exit(main())"
-    many = ["--size", "20", "--runs", "50000", "--simulator", "chain", "--tests", "50", "--folder", folder]
+    many = [*CHAIN, "--runs", "50001", "--folder", folder]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = launch("-c", start, *SIMULATE, *many, **pipes)
     limit = time.monotonic() + 120
