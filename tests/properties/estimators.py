@@ -220,7 +220,7 @@ ASKED = (
     "transform",
     "score_samples",
     "score",
-    "outlier_score",
+    "outlier_probability",
     "bic",
     "aic",
     "pdf",

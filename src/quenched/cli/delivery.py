@@ -40,7 +40,7 @@ class Delivery:
     quiet: bool = False
 
     def __post_init__(self) -> None:
-        from quenched import io
+        from quenched.core import store
         from quenched.core.types import InputError
 
         for option, path, endings in (("--out", self.out, FILES), ("--plot", self.plot, PICTURES)):
@@ -52,7 +52,7 @@ class Delivery:
                 )
             if path.is_dir():
                 raise InputError(f"The file {path} must be writable, but it is a folder.")
-            io.writable_folder(path.parent)
+            store.writable_folder(path.parent)
 
     @contextlib.contextmanager
     def working(self, words: str = "", *, folder: Path | None = None) -> Iterator[None]:
@@ -93,7 +93,7 @@ class Delivery:
         import quenched
         from quenched import io
         from quenched.cli import screen
-        from quenched.core.results import OutputError
+        from quenched.core import store
 
         lost: list[str] = []
 
@@ -101,7 +101,7 @@ class Delivery:
         def trying() -> Iterator[None]:
             try:
                 yield
-            except OutputError as error:
+            except store.OutputError as error:
                 lost.append(str(error))
 
         saved = ""
@@ -116,15 +116,16 @@ class Delivery:
         with trying():
             if self.plot is not None:
                 picture, name = quenched.plot(*drawn), self.plot.name
-                io.write_into(self.plot.parent, lambda folder: picture.savefig(folder / name))
+                store.write_into(self.plot.parent, lambda folder: picture.savefig(folder / name))
                 self.tell(f"drawn in {self.plot}")
         if lost:
-            raise OutputError(" ".join(lost))
+            raise store.OutputError(" ".join(lost))
 
     def _save(self, result: xr.Dataset, more: dict[str, Any]) -> str:
         """Write the file of the result, and return a line with its place."""
         import quenched
         from quenched import io
+        from quenched.core import store
 
         if self.out is None:
             return ""
@@ -132,9 +133,9 @@ class Delivery:
         if kind == ".nc":
             place = quenched.save(result, self.out)
         elif kind == ".csv":
-            place = io.write_into(self.out.parent, lambda folder: io.write_csv(result, folder / name))
+            place = store.write_into(self.out.parent, lambda folder: io.write_csv(result, folder / name))
         else:
-            place = io.write_into(self.out.parent, lambda folder: io.write_json(result, folder / name, **more))
+            place = store.write_into(self.out.parent, lambda folder: io.write_json(result, folder / name, **more))
         return f"saved in {place}"
 
 

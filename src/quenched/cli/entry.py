@@ -54,7 +54,7 @@ def _say(line: str) -> None:
 def _explain(error: Exception) -> tuple[str, int]:
     """The line and the exit code of an exception; with QUENCHED_TRACEBACK set, unexpected ones are raised again."""
     from quenched.core.ensemble import ClusterError
-    from quenched.core.results import OutputError
+    from quenched.core.store import OutputError
     from quenched.core.types import InputError
 
     if isinstance(error, Stop):

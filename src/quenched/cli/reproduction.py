@@ -9,13 +9,14 @@ from typing import Any
 
 import typer
 
-from quenched import io, report
-from quenched import reproduction as papers
 from quenched.cli import options, screen
 from quenched.cli.delivery import Stop, console, interrupts
 from quenched.core.progress import estimated
+from quenched.core.store import writable_folder
 from quenched.core.types import InputError
-from quenched.reproduction import Done, State, Step
+from quenched.papers import report
+from quenched.papers import reproduction as papers
+from quenched.papers.reproduction import Done, State, Step
 
 EVERYTHING = "Five papers on the statistical mechanics of learning, computed again"
 DEMONSTRATION = "quenched: theory, simulation and learner from one declaration"
@@ -43,11 +44,11 @@ def _compute(
     steps: list[Step], quick: bool, out: Path, workers: int | None, scheduler: str | None, title: str, *, complete: bool
 ) -> None:
     """Compute steps, write the report, and print its place in the last line."""
-    executor = options.executor(None, scheduler)
+    executor = options.executor(None, scheduler) if scheduler else None
     if executor is not None:
         with executor.connected():  # an error now rather than in the first step
             pass
-    io.writable_folder(out)
+    writable_folder(out)
     count = workers or len(os.sched_getaffinity(0))
     with interrupts(out), estimated("reproducing") as tell:
         done = papers.run(steps, quick=quick, folder=out, workers=count, executor=executor, watch=_Watch(tell))
@@ -77,7 +78,7 @@ class _Watch:
 
     def __call__(self, state: State) -> None:
         left = [step for step in state.every if step not in state.finished]
-        words = f"{'at least' if state.unknown() else 'about'} {_duration(papers.seconds_left(state))}"
+        words = f"{'at least' if state.unknown() else 'about'} {_duration(state.seconds_left())}"
         if left and not self.said:
             kept = f", {len(state.finished)} kept from before" if state.finished else ""
             processes = f"{state.workers} processes" if state.workers > 1 else "one process"
