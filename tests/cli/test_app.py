@@ -18,7 +18,7 @@ import xarray as xr
 from rich.console import Console
 
 import quenched
-from quenched import prototypes
+from quenched import outliers, prototypes
 from quenched.cli import digits, entry, options, screen
 from quenched.core.types import InputError
 
@@ -153,6 +153,13 @@ def test_a_branch_is_chosen_by_name(run):
     assert (
         "--branch must be one of: informed, overfit, trivial; but 'informd' was given (did you mean informed?)" in err
     )
+
+
+def test_a_search_is_chosen_by_name():
+    found = options.science("outliers")
+    words = {"alpha": "2", "search": "iteration"}
+    controls = options.declare(found, found.package.measure, None, "hard-selection", words, [])[2]
+    assert controls == {"alpha": 2, "search": outliers.Iteration()}
 
 
 def test_a_simulation_is_compared_with_the_first_branch(run):
