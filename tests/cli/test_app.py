@@ -48,11 +48,9 @@ def replaced(monkeypatch, verb, before):
 
 
 def test_help_and_version_answer_without_loading_anything_heavy():
-    check = (
-        "import sys; from quenched.cli import main; code = main(sys.argv[1:]);"
-        "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'pandas', 'scipy'} & set(sys.modules);"
-        "sys.exit(code or str(heavy or ''))"
-    )
+    check = ("import sys; from quenched.cli import main; code = main(sys.argv[1:]);"
+             "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'pandas', 'scipy'} & set(sys.modules);"
+             "sys.exit(code or str(heavy or ''))")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", check, "--help"], capture_output=True, text=True, check=False)
     assert done.stderr.strip() == ""
     assert all(name in done.stdout for name in ("curve", "simulate", "forecast", "reproduce", "demo"))
@@ -143,12 +141,11 @@ def test_a_start_is_refused_where_the_theory_has_none(run):
 
 
 def test_a_branch_is_chosen_by_name(run):
-    code, out, _ = run(
-        "curve", "outliers", "--rule", "hard-selection", "--alpha", "20", "--eta", "2,3", "--branch", "informed"
-    )
+    words = ("curve", "outliers", "--rule", "hard-selection", "--alpha", "20")
+    code, out, _ = run(*words, "--eta", "2,3", "--branch", "informed")
     assert code == 0
     assert "1.031" in out
-    code, _, err = run("curve", "outliers", "--rule", "hard-selection", "--alpha", "20", "--branch", "informd")
+    code, _, err = run(*words, "--branch", "informd")
     assert code == 2
     assert (
         "--branch must be one of: informed, overfit, trivial; but 'informd' was given (did you mean informed?)" in err
@@ -202,9 +199,8 @@ def test_fields_of_the_general_law_are_arrays_and_names_that_both_have_are_prefi
     words = ["--law-labels=1,-1,1", "--priors", "0.5,0.25,0.25", "--gram", "1,0,0/0,1,0/0,0,1", "--alpha", "1",
              "--rule-labels", "1,1,-1"]  # fmt: skip
     found = options.science("prototypes")
-    law, rule, controls = options.declare(
-        found, found.package.curve, "clusters", "vq", options.extra_options(words), []
-    )
+    extra = options.extra_options(words)
+    law, rule, controls = options.declare(found, found.package.curve, "clusters", "vq", extra, [])
     assert (law.labels, rule.labels, controls) == ((1, -1, 1), (1, 1, -1), {"alpha": 1.0})
     np.testing.assert_array_equal(law.gram, np.eye(3))
 
