@@ -16,9 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.system import available_memory as available_memory
-from quenched.core.system import require_folder as try_folder  # noqa: F401
-from quenched.core.system import require_memory as memory  # noqa: F401
 from quenched.core.types import NOT_NUMBERS, InputError, Key, as_numbers, is_traced
 
 HEAVIEST = 1e15

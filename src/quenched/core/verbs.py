@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quenched.core import checks, controls, results
+from quenched.core import checks, controls, results, system
 from quenched.core.ensemble import Ensemble, OnHost, ensemble
 from quenched.core.progress import track
 from quenched.core.types import Key, Outcome, outcome_names
@@ -97,7 +97,7 @@ class Science:
         """
         self.check_pair(law, rule)
         for name, value in axes.items():
-            checks.memory(f"Argument `{name}`", 16.0 * np.size(value) if hasattr(value, "shape") else 0.0)
+            system.require_memory(f"Argument `{name}`", 16.0 * np.size(value) if hasattr(value, "shape") else 0.0)
         arrays = {name: checks.increasing(name, value, least=least, most=most) for name, value in axes.items()}
         dropped = {name: False for name, value in axes.items() if np.ndim(value) == 0}  # whether the value goes, too
         swept, rest, places = [name for name in sweep if name not in axes], dict(sweep), None

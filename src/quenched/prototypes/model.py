@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks, verbs
+from quenched.core import checks, system, verbs
 from quenched.core.types import Array, InputError, Key, Real, double, is_traced, label_tuple, real, real_tuple, reals
 
 
@@ -62,7 +62,7 @@ class Law(eqx.Module):
         m = self.mixture()
         examples = checks.whole("examples", examples, least=1)
         size = checks.whole("size", size, least=len(m.labels))
-        checks.memory("The examples", 8.0 * examples * size)
+        system.require_memory("The examples", 8.0 * examples * size)
         xi, k = _sample(self, jax.random.split(checks.key(key), examples), size)
         return np.asarray(xi), np.asarray(m.labels)[np.asarray(k)]
 

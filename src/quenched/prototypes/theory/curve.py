@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import system
 from quenched.core.progress import track
 from quenched.core.types import double
 from quenched.prototypes.model import SCIENCE, Law, Rule, Start, count, numbers, start_of
@@ -47,7 +47,9 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
     """
     question = SCIENCE.ask(law, rule, sweep, alpha=alpha)
     start, (K, M), times = start_of(start), count(law, rule), question.axes["alpha"]
-    checks.memory("The learning curve", len(question.plan.laws) * 8.0 * COPIES * len(times) * (K * M + K * K + 2))
+    system.require_memory(
+        "The learning curve", len(question.plan.laws) * 8.0 * COPIES * len(times) * (K * M + K * K + 2)
+    )
     begin = start.overlaps(K, M)
     found = [follow(numbers(*pair), begin, times, rule.all_move) for pair in track(question.plan.pairs, "theory")]
     values = {name: np.stack([getattr(one, name) for one in found]) for name in State._fields}
