@@ -34,7 +34,7 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         n_init: how often to anneal, each time with other noise; the most likely result is kept.
         step: the largest share by which the width falls at once.
         noise: of the directions in which clusters split.
-        accuracy: what may be left to gain in the log-likelihood of a row when EM stops, estimated from its last two gains.
+        accuracy: what may be left to gain in the log-likelihood of a row when EM stops, judged by its last two gains.
         max_iter: EM steps at most.
         warm_start: go on from the last fit's Gaussians, without annealing.
         random_state: seed of the noise.
