@@ -19,7 +19,7 @@ import xarray as xr
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from quenched.core.results import OutputError
+from quenched.core.store import OutputError
 from quenched.core.types import InputError, Outcome
 
 EXAMPLES = int(os.environ.get("QUENCHED_EXAMPLES", "0"))
@@ -179,6 +179,4 @@ def _reasons(result: xr.Dataset, name: str) -> list[xr.DataArray]:
         reasons.append(np.isposinf(result[f"{stem}_stderr"]))
     if name.endswith("stability"):  # where the field of an example jumps
         reasons.append(np.isposinf(result[name]))
-    if "_limit" in name:  # fewer than two onsets
-        reasons.append((result["outcome"] == Outcome.converged.name).sum() < 2)
     return reasons

@@ -194,6 +194,7 @@ class Question:
         executor: Any,
         folder: Any,
         label: str,
+        vectorized: bool = False,
         finish: Callable[[Ensemble], Ensemble] | None = None,
         dims: Mapping[str, tuple[str, ...]] | None = None,
         **attrs: Any,
@@ -210,6 +211,7 @@ class Question:
             executor: where they are computed.
             folder: where finished pieces are kept.
             label: what the progress bar shows.
+            vectorized: whether the runs of a piece are computed side by side; see `ensemble`.
             finish: a function of all runs that adds or changes variables.
             dims: dimensions of variables, beside those that the science declares.
             **attrs: as in `answer`.
@@ -222,7 +224,10 @@ class Question:
         attrs |= {"seed": results.seed(key)}
         parts = []
         for run, points in every:
-            done = ensemble(run, key, points, runs=runs, batch=batch, executor=executor, folder=folder, label=label)
+            done = ensemble(
+                run, key, points, runs=runs, batch=batch, vectorized=vectorized, executor=executor, folder=folder,
+                label=label,
+            )  # fmt: skip
             parts.append(self._runs(done if finish is None else finish(done), axes, own, attrs))
         if first is None:
             return self._finish(parts[0])

@@ -5,17 +5,20 @@ from quenched.outliers.learner import Fitted, fit
 from quenched.outliers.model import (
     CarriedStart,
     Contaminated,
+    Flips,
     Gibbs,
     HardSelection,
     Hebb,
+    Iteration,
     Law,
     RandomStart,
     Rule,
+    Search,
     SoftSelection,
     Start,
     TeacherStart,
 )
-from quenched.outliers.simulation import measure, onsets
+from quenched.outliers.simulation import measure
 from quenched.outliers.theory import Branch, asymptote, curve, transitions
 
 __all__ = [
@@ -23,12 +26,15 @@ __all__ = [
     "CarriedStart",
     "Contaminated",
     "Fitted",
+    "Flips",
     "Gibbs",
     "HardSelection",
     "Hebb",
+    "Iteration",
     "Law",
     "RandomStart",
     "Rule",
+    "Search",
     "SoftSelection",
     "Start",
     "TeacherStart",
@@ -36,7 +42,6 @@ __all__ = [
     "curve",
     "fit",
     "measure",
-    "onsets",
     "theory",
     "transitions",
 ]

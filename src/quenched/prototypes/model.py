@@ -348,6 +348,15 @@ SCIENCE = verbs.Science(
     reports={"R": ("prototype", "cluster"), "Q": ("prototype", "prototype2"), "error": ()},
     check=check_pair,
     coordinates=coordinates,
+    labels={
+        "alpha": r"examples per dimension, $\alpha$",
+        "prior": "prior of class +1, $p_+$",
+        "rate": r"learning rate, $\eta$",
+        "error": r"generalisation error, $\epsilon_g$",
+        "R": "overlap with the centres, $R$",
+        "Q": "overlap among prototypes, $Q$",
+        "growth": "growth rate of a deviation",
+    },
 )
 """What the verbs of this science share."""
 

@@ -98,7 +98,8 @@ def measure(
 
     return question.measure(
         (run, jax.tree.map(np.asarray, points)), key=key, runs=runs, batch=batch, executor=executor, folder=folder,
-        label="training", finish=cut, simulator=type(simulator).__name__, size=size, tests=tests, start=start,
+        label="training", vectorized=True, finish=cut, simulator=type(simulator).__name__, size=size, tests=tests,
+        start=start,
     )  # fmt: skip
 
 
