@@ -46,7 +46,7 @@ def expand(law: Any, rule: Any, controls: dict[str, Any]) -> Plan:
     fixed: dict[str, dict[str, Any]] = {"law": {}, "rule": {}}
     swept: list[tuple[str, str, str, list[Any]]] = []
     for name, value in controls.items():
-        owner, field = _owner(law, rule, name)
+        owner, field = find_owner(law, rule, name)
         declared = law if owner == "law" else rule
         values = _sequence(name, value, inner=np.ndim(getattr(declared, field)))
         if values is None:
@@ -75,7 +75,7 @@ def fields(declared: Any) -> dict[str, Any]:
     return {f.name: getattr(declared, f.name) for f in dataclasses.fields(declared)}
 
 
-def _owner(law: Any, rule: Any, name: str) -> tuple[str, str]:
+def find_owner(law: Any, rule: Any, name: str) -> tuple[str, str]:
     """Say whether a control belongs to the law or the rule, and under which field name."""
     of_law, of_rule = fields(law), fields(rule)
     for prefix, of in (("law_", of_law), ("rule_", of_rule)):
