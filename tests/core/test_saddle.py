@@ -1,14 +1,16 @@
 """Stationary points and branches, against systems solved in closed form."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from quenched.core import saddle
+from quenched.core.saddle import Setting
+from quenched.core.saddle.state import solve_linear
 from quenched.core.types import InputError, Outcome
 from tests import tolerances
 from tests.systems import magnets
@@ -19,8 +21,6 @@ BRANCH_POINT = 1e-8
 """At a bifurcation the equations are singular: rounding of 1e-16 moves the point by its square root."""
 T = 0.5
 
-himmelblau = saddle.Landscape(lambda x, c, _: (x[0] ** 2 + x[1] - 11) ** 2 + (x[0] + x[1] ** 2 - 7) ** 2)
-wells = saddle.Landscape(lambda x, c, _: jnp.sum((x**2 - 1) ** 2 + 0.1 * x))
 fold = saddle.Landscape(equations=lambda x, p, _: x**2 + p)
 circle = saddle.Landscape(equations=lambda x, p, _: x**2 + p**2 - 1)
 line = saddle.Landscape(equations=lambda x, p, _: x - p)
@@ -42,86 +42,100 @@ three = saddle.Landscape(mixed)
 @pytest.fixture(scope="module")
 def loop():
     """The magnet's states as the field falls from one end to the other."""
-    return saddle.follow(magnets.IN_FIELD, [1.0], 0.5, (-0.5, 0.5), T, upwards=False)
+    return saddle.follow(magnets.IN_FIELD, [1.0], Setting(0.5, T), "control", (-0.5, 0.5), upwards=False)
 
 
-# all stationary points
+# one state
 
 
-def test_magnet_has_three_states_below_its_critical_temperature():
-    found = saddle.stationary_points(magnets.IN_FIELD, [-1.5], [1.5], 0.0, T)
-    assert found.outcome is Outcome.converged
-    assert found.index.tolist() == [0, 0, 1]
-    m = np.sort(found.x[:, 0])
-    np.testing.assert_allclose(magnets.field(m, T), 0, atol=SOLVED)
-    np.testing.assert_allclose(m, -m[::-1], atol=SOLVED)
-    assert found.residual.max() < SOLVED
+class Moment(NamedTuple):
+    m: jax.Array
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(st.floats(0.3, 1.7), st.floats(-0.4, 0.4))
-def test_number_of_states_changes_at_the_spinodal(temperature, h):
-    edge = abs(magnets.spinodal(temperature)[0]) if temperature < 1 else 0.0
-    if abs(abs(h) - edge) < 1e-3 or abs(temperature - 1) < 1e-3:
-        return  # states about to merge
-    found = saddle.stationary_points(magnets.IN_FIELD, [-1.5], [1.5], h, temperature)
-    assert len(found) == (3 if temperature < 1 and abs(h) < edge else 1)
-    np.testing.assert_allclose(magnets.field(found.x[:, 0], temperature), h, atol=1e-9)
+class Cubic(saddle.Theory):
+    """x^3 = a, y = b (x^3 + 1), z = b y: every derivative by a and b is known; the cube root is a landmark."""
+
+    def kernel(self, x, theta, marks):
+        a, b = theta
+        root = marks - (marks**3 - a) / (3 * marks**2)
+        root = root - (root**3 - a) / (3 * root**2)
+        equations = jnp.stack([x[0] - root, x[1] - b * (a + 1), x[2] - b * x[1]])
+        return saddle.Kernel(equations, jnp.sum(x), Moment(x[0] * x[2]))
+
+    def landmarks(self, x, theta):
+        xp = saddle.namespace(x)
+        return saddle.iterate(lambda w: w - (w**3 - theta.a) / (3 * w**2), 1.0 + abs(theta.a),
+                              lambda new, old: xp.any(new < old), most=60)  # fmt: skip
 
 
-def test_a_degenerate_state_is_one_state():
-    found = saddle.stationary_points(magnets.IN_FIELD, [-1.5], [1.5], 0.0, 1.0)  # m^4 at the bottom
-    assert len(found) == 1
-    assert abs(found[0].x[0]) < 1e-4
+class Numbers(NamedTuple):
+    a: float
+    b: float
 
 
-def test_himmelblau_has_nine():
-    found = saddle.stationary_points(himmelblau, [-6, -6], [6, 6])
-    assert found.index.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 2]
-    np.testing.assert_allclose(found.free_energy[:4], 0, atol=SOLVED)
-    np.testing.assert_allclose(found[8].x, [-0.270845, -0.923039], atol=1e-6)
-    assert np.all(np.diff(found.free_energy) >= 0)
-    assert [p.free_energy for p in found] == found.free_energy.tolist()
+CUBIC = Cubic()
 
 
-def test_deflation_finds_every_combination_of_wells():
-    # one well is stationary at the three roots of 4 x^3 - 4 x + 0.1; of n wells any combination is
-    found = saddle.stationary_points(wells, [-2] * 3, [2] * 3)
-    roots = np.sort(np.roots([4, 0, -4, 0.1]).real)
-    nearest = np.abs(found.x[..., None] - roots).argmin(axis=-1)
-    assert len(found) == len({tuple(n) for n in nearest}) == 27
-    np.testing.assert_allclose(found.x, roots[nearest], atol=SOLVED)
-    np.testing.assert_array_equal(found.index, (nearest == 1).sum(axis=1))
+def test_a_state_and_its_first_and_second_derivatives(double):
+    """m = a^(1/3) b^2 (a + 1), also where the derivatives pass through a landmark, in `vmap` and in reverse."""
+
+    def m(a, b):
+        return saddle.state(CUBIC, Numbers(a, b), jnp.full(3, 0.5)).readings.m
+
+    a, b = 1.7, 0.6
+    exact = a ** (1 / 3) * b**2 * (a + 1)
+    by_a = b**2 * (4 / 3 * a ** (1 / 3) + a ** (-2 / 3) / 3)
+    by_aa = b**2 * (4 / 9 * a ** (-2 / 3) - 2 / 9 * a ** (-5 / 3))
+    value, slopes = jax.jit(jax.value_and_grad(m, (0, 1)))(a, b)
+    np.testing.assert_allclose([value, *slopes], [exact, by_a, 2 * exact / b], rtol=tolerances.ALGEBRA)
+    bends = jax.jit(jax.hessian(m, (0, 1)))(a, b)
+    np.testing.assert_allclose(
+        bends, [[by_aa, 2 * by_a / b], [2 * by_a / b, 2 * exact / b**2]], rtol=tolerances.ALGEBRA
+    )
+    many = jax.jit(jax.vmap(m, (0, None)))(jnp.array([a, 8.0]), b)
+    np.testing.assert_allclose(many, [exact, 2 * b**2 * 9], rtol=tolerances.ALGEBRA)
 
 
-def test_points_outside_the_box_are_dropped_and_counted():
-    found = saddle.stationary_points(magnets.IN_FIELD, [0.5], [1.5], 0.0, T)
-    assert len(found) == 1
-    assert found.outside >= 1
-    nothing = saddle.stationary_points(magnets.IN_FIELD, [0.2], [0.5], 0.0, T)
-    assert len(nothing) == 0
-    assert nothing.outcome is Outcome.absent
+def test_the_state_on_the_host_is_the_compiled_one(double):
+    theta = Numbers(1.7, 0.6)
+    host, compiled = saddle.solve(CUBIC, theta, np.full(3, 0.5)), saddle.state(CUBIC, theta, np.full(3, 0.5))
+    assert (host.outcome, int(compiled.outcome)) == (Outcome.converged, Outcome.converged)
+    np.testing.assert_allclose(host.x, compiled.x, rtol=SOLVED)
+    np.testing.assert_allclose(host.readings.m, compiled.readings.m, rtol=SOLVED)
 
 
-# implicit derivatives
-
-
-def test_implicit_derivatives_of_a_state(double):
+def test_implicit_derivatives_of_a_magnet(double):
     def state(h, T):
-        return saddle.solve(magnets.IN_FIELD, jnp.array([0.9]), h, T).value[0]
+        return saddle.state(magnets.IN_FIELD, Setting(h, T), jnp.array([0.9])).x[0]
 
-    both = jax.jit(jax.value_and_grad(state, (0, 1)))
-    h, step = 0.05, 1e-5
-    m, slopes = both(h, T)
+    m, slopes = jax.jit(jax.value_and_grad(state, (0, 1)))(0.05, T)
     expected = magnets.susceptibility(m, T)
-    np.testing.assert_allclose(slopes, [expected, -np.arctanh(m) * expected], rtol=1e-10)
-    by_h, by_T = both(h + step, T)[0] - both(h - step, T)[0], both(h, T + step)[0] - both(h, T - step)[0]
-    np.testing.assert_allclose(slopes, [by_h / (2 * step), by_T / (2 * step)], rtol=tolerances.GRADIENT)
+    np.testing.assert_allclose(slopes, [expected, -np.arctanh(m) * expected], rtol=tolerances.ALGEBRA)
 
 
-def test_solve_needs_double_precision():
+def test_of_several_starts_the_least_free_energy(double):
+    found = saddle.state(magnets.IN_FIELD, Setting(-0.05, T), jnp.array([[0.9], [-0.9], [0.0]]))
+    assert float(found.x[0]) < -0.9
+    assert int(found.outcome) == Outcome.converged
+
+
+def test_where_there_is_no_state_the_outcome_tells(double):
+    assert int(saddle.state(none, Setting(0.0), jnp.array([0.3])).outcome) == Outcome.failed
+    assert saddle.solve(none, Setting(0.0), [0.3]).outcome is Outcome.failed
+    assert saddle.solve(broken, Setting(0.0), [0.3]).outcome is Outcome.failed
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_linear_equations_without_lapack(double, d):
+    rng = np.random.default_rng(d)
+    A, b = rng.normal(size=(d, d)), rng.normal(size=d)
+    A[0, 0] = A[0, 0] if d < 2 else 0.0  # a pivot is needed
+    np.testing.assert_allclose(solve_linear(jnp.asarray(A), jnp.asarray(b)), np.linalg.solve(A, b), rtol=SOLVED)
+
+
+def test_states_need_double_precision():
     with pytest.raises(InputError, match="double precision"):
-        saddle.solve(fold, jnp.ones(1), -1.0)
+        saddle.state(fold, Setting(-1.0), jnp.ones(1))
 
 
 # branches
@@ -142,14 +156,13 @@ def test_magnet_through_both_spinodals(loop):
         assert mark.x[0] == pytest.approx(sign * m, abs=SOLVED)
         assert mark.residual < SOLVED
     unstable = np.abs(loop.x[:, 0]) < m - 1e-6
-    np.testing.assert_array_equal(loop.index[unstable], 1)
-    np.testing.assert_array_equal(loop.index[np.abs(loop.x[:, 0]) > m + 1e-6], 0)
+    np.testing.assert_array_equal(loop.unstable[unstable], 1)
+    np.testing.assert_array_equal(loop.unstable[np.abs(loop.x[:, 0]) > m + 1e-6], 0)
 
 
 def test_three_order_parameters_fold_where_the_magnet_does():
-    begin = saddle.stationary_points(three, [-3] * 3, [3] * 3, 0.5, T)
-    assert len(begin) == 1
-    branch = saddle.follow(three, begin[0].x, 0.5, (-0.5, 0.5), T, upwards=False)
+    begin = saddle.solve(three, Setting(0.5, T), np.linalg.solve(MIX, [1.0, 0.5, -0.5]))
+    branch = saddle.follow(three, begin.x, Setting(0.5, T), "control", (-0.5, 0.5), upwards=False)
     u = branch.x @ MIX.T
     np.testing.assert_allclose(magnets.field(u[:, 0], T), branch.control, atol=1e-9)
     np.testing.assert_allclose(u[:, 1], branch.control, atol=1e-9)
@@ -170,42 +183,38 @@ in_other_units = saddle.Landscape(scaled)
 @pytest.mark.parametrize("unit", [1e-8, 1e8])
 def test_the_unit_of_the_free_energy_does_not_matter(unit):
     args = (T, unit)
-    branch = saddle.follow(in_other_units, [1.0], 0.5, (-0.5, 0.5), args, upwards=False)
+    branch = saddle.follow(in_other_units, [1.0], Setting(0.5, args), "control", (-0.5, 0.5), upwards=False)
     h, _ = magnets.spinodal(T)
     assert [mark.control for mark in branch.folds] == pytest.approx([h, -h], abs=SOLVED)
     assert [mark.control for mark in saddle.crossings(branch, branch)] == pytest.approx([0], abs=SOLVED)
-    assert len(saddle.stationary_points(in_other_units, [-1.5], [1.5], 0.0, args)) == 3
+    assert saddle.solve(in_other_units, Setting(0.05, args), [0.9]).unstable == 0
 
 
 def test_equations_that_hold_on_one_side_only():
     # x = p ln x has a number for x > 0; p = x / ln x is least at x = e, where p = e
     half = saddle.Landscape(equations=lambda x, p, _: x - p * jnp.log(x))
-    found = saddle.stationary_points(half, [-8.0], [8.0], 3.0)
-    np.testing.assert_allclose(found.x / np.log(found.x), 3, rtol=SOLVED)
-    assert len(found) == 2
-    branch = saddle.follow(half, found[1].x, 3.0, (0.0, 3.0), upwards=False)
+    large, small = (saddle.solve(half, Setting(3.0), [start]).x[0] for start in (5.0, 1.5))
+    np.testing.assert_allclose([x / np.log(x) for x in (large, small)], 3, rtol=SOLVED)
+    branch = saddle.follow(half, [large], Setting(3.0), "control", (0.0, 3.0), upwards=False)
     assert branch.folds[0].control == pytest.approx(np.e, abs=SOLVED)
-    assert branch.x[-1, 0] == pytest.approx(found[0].x[0], abs=SOLVED)
+    assert branch.x[-1, 0] == pytest.approx(small, abs=SOLVED)
 
 
 def test_magnet_splits_at_its_critical_temperature():
-    trunk = saddle.follow(magnets.IN_TEMPERATURE, [0.0], 0.5, (0.5, 1.5), 0.0)
+    trunk = saddle.follow(magnets.IN_TEMPERATURE, [0.0], Setting(0.5, 0.0), "control", (0.5, 1.5))
     assert not trunk.folds
     (mark,) = trunk.bifurcations
     assert mark.control == pytest.approx(1, abs=BRANCH_POINT)
     assert mark.residual < BRANCH_POINT
-    np.testing.assert_array_equal(trunk.index, np.where(trunk.control < 1, 1, 0))
-    arms = [saddle.switch(trunk, mark, forwards=side) for side in (True, False)]
-    for arm in arms:
-        assert arm.end is saddle.End.range
-        assert arm.control[-1] == pytest.approx(0.5, abs=1e-12)
-        np.testing.assert_allclose(magnets.field(arm.x[1:, 0], arm.control[1:]), 0, atol=1e-10)
-    assert arms[0].x[-1, 0] == pytest.approx(-arms[1].x[-1, 0], abs=SOLVED)
+    np.testing.assert_array_equal(trunk.unstable, np.where(trunk.control < 1, 1, 0))
     # along the arms themselves the control turns at the same point, and that is no spinodal
-    whole = saddle.follow(magnets.IN_TEMPERATURE, arms[1].x[-1], 0.5, (0.5, 1.5), 0.0)
+    m = 0.9575040240772687  # m = tanh 2m
+    whole = saddle.follow(magnets.IN_TEMPERATURE, [m], Setting(0.5, 0.0), "control", (0.5, 1.5))
     assert not whole.folds
     assert [mark.control for mark in whole.bifurcations] == pytest.approx([1], abs=BRANCH_POINT)
-    assert whole.x[-1, 0] == pytest.approx(arms[0].x[-1, 0], abs=1e-9)
+    off = np.abs(whole.x[:, 0]) > 1e-6  # at the tip itself any field will do
+    np.testing.assert_allclose(magnets.field(whole.x[off, 0], whole.control[off]), 0, atol=tolerances.ALGEBRA)
+    assert whole.x[-1, 0] == pytest.approx(-m, abs=tolerances.SAME)
 
 
 def pulled(x, T, _):
@@ -219,7 +228,7 @@ pulled_magnet = saddle.Landscape(pulled)
 def test_a_bifurcation_is_exact_however_long_the_steps():
     # the second order parameter only follows, y = sin 3T + m^2 + m^3, so the magnet still splits at T = 1
     m = 0.9575040240772687  # m = tanh 2m
-    branch = saddle.follow(pulled_magnet, [m, np.sin(1.5) + m**2 + m**3], 0.5, (0.5, 1.5), step=0.1)
+    branch = saddle.follow(pulled_magnet, [m, np.sin(1.5) + m**2 + m**3], Setting(0.5), "control", (0.5, 1.5), step=0.1)
     (mark,) = branch.bifurcations
     assert mark.control == pytest.approx(1, abs=BRANCH_POINT)
     assert mark.x == pytest.approx([0, np.sin(3)], abs=1e-6)
@@ -236,14 +245,14 @@ def test_a_step_that_ends_on_a_bifurcation():
     # them from here end at T = 1, where slopes leave the tangent open
     direction = np.linalg.solve(MIX[:2, :2], [0.0, 2.0])
     begin = 1 - 0.1 * (0.25 + 0.375 + 0.5625 + 0.84375 + 1) / np.sqrt(1 + direction @ direction)
-    branch = saddle.follow(saddle.Landscape(turned), begin * direction, begin, (0.5, 1.5), step=0.1)
+    branch = saddle.follow(saddle.Landscape(turned), begin * direction, Setting(begin), "control", (0.5, 1.5), step=0.1)
     assert np.abs(branch.control - 1).min() < 1e-12
     assert [mark.control for mark in branch.bifurcations] == pytest.approx([1], abs=BRANCH_POINT)
     np.testing.assert_allclose(branch.x, np.outer(branch.control, direction), atol=1e-9)
 
 
 def test_long_steps_do_not_leap_from_one_state_to_the_other():
-    branch = saddle.follow(magnets.IN_FIELD, [1.0], 5.0, (-5.0, 5.0), 0.2, upwards=False, step=0.2)
+    branch = saddle.follow(magnets.IN_FIELD, [1.0], Setting(5.0, 0.2), "control", (-5.0, 5.0), upwards=False, step=0.2)
     h, _ = magnets.spinodal(0.2)
     assert [mark.control for mark in branch.folds] == pytest.approx([h, -h], abs=SOLVED)
 
@@ -253,7 +262,7 @@ def test_an_imperfect_bifurcation_is_not_leapt_over():
     # the positive branch passes within a hundredth of a step
     h = 1e-6
     edge = brentq(lambda T: h + magnets.spinodal(T)[0], 0.9, 1.0, xtol=1e-15)
-    branch = saddle.follow(magnets.IN_TEMPERATURE, [-h], 0.5, (0.5, 1.5), h)
+    branch = saddle.follow(magnets.IN_TEMPERATURE, [-h], Setting(0.5, h), "control", (0.5, 1.5))
     assert not branch.bifurcations
     assert [mark.control for mark in branch.folds] == pytest.approx([edge], abs=SOLVED)
     assert branch.control[-1] == pytest.approx(0.5, abs=1e-12)
@@ -262,22 +271,33 @@ def test_an_imperfect_bifurcation_is_not_leapt_over():
 
 @pytest.mark.parametrize("b", [0.5, 1.3])
 def test_landau_first_order_transition(b):
-    flat = saddle.follow(magnets.LANDAU, [0.0], -0.3, (-0.3, 1.0), b)
-    (mark,) = flat.bifurcations
-    assert mark.control == pytest.approx(0, abs=BRANCH_POINT)
-    ordered = saddle.switch(flat, mark)
+    flat = saddle.follow(magnets.LANDAU, [0.0], Setting(-0.3, b), "control", (-0.3, 1.0))
+    assert [mark.control for mark in flat.bifurcations] == pytest.approx([0], abs=BRANCH_POINT)
+    ordered = saddle.follow(magnets.LANDAU, [2 / (3 * b)], Setting(2 / (9 * b), b), "control", (-0.3, 1.0))
+    assert [mark.control for mark in ordered.bifurcations] == pytest.approx([0], abs=BRANCH_POINT)
     (spinodal,) = ordered.folds
     assert spinodal.control == pytest.approx(1 / (4 * b), abs=SOLVED)
-    assert spinodal.x[0] == pytest.approx(1 / (2 * b), abs=1e-9)
-    transition = saddle.first(saddle.crossings(ordered, flat))
+    assert spinodal.x[0] == pytest.approx(1 / (2 * b), abs=tolerances.SAME)
+    whole = saddle.follow(magnets.LANDAU, [1.2 / b], Setting(-0.24 / b, b), "control", (-0.24 / b, 1.0))
+    (transition,) = saddle.crossings(whole.arms[0], flat)
     assert transition.outcome is Outcome.converged
     assert transition.control == pytest.approx(2 / (9 * b), abs=SOLVED)
-    assert transition.x[:, 0] == pytest.approx([2 / (3 * b), 0], abs=1e-9)
+    assert transition.x[:, 0] == pytest.approx([2 / (3 * b), 0], abs=tolerances.SAME)
     assert transition.residual < SOLVED
-    # the ordered branch passes the flat one too
-    back = saddle.follow(magnets.LANDAU, [2 / (3 * b)], 2 / (9 * b), (-0.3, 1.0), b)
-    assert [mark.control for mark in back.bifurcations] == pytest.approx([0], abs=BRANCH_POINT)
-    assert [mark.control for mark in back.folds] == pytest.approx([1 / (4 * b)], abs=SOLVED)
+
+
+def test_the_state_of_an_arm_at_a_control(loop):
+    upper, middle, lower = loop.arms
+    assert all(np.all(np.diff(arm.control) > 0) for arm in loop.arms)
+    for arm, sign in ((upper, 1), (lower, -1)):
+        state = arm.find(0.05)
+        assert magnets.field(state.x[0], T) == pytest.approx(0.05, abs=SOLVED)
+        assert np.sign(state.x[0]) == sign
+        assert (state.control, state.unstable) == (0.05, 0)
+    assert middle.find(0.0).x[0] == pytest.approx(0, abs=SOLVED)
+    assert upper.find(-0.4) is None
+    with pytest.raises(InputError, match="arm"):
+        loop.find(0.0)
 
 
 def test_crossing_of_a_loop_with_itself(loop):
@@ -287,43 +307,48 @@ def test_crossing_of_a_loop_with_itself(loop):
 
 
 def test_branches_that_do_not_cross():
-    warm = saddle.follow(magnets.IN_FIELD, [0.9], 0.1, (0.1, 0.5), T)
-    again = saddle.follow(magnets.IN_FIELD, [0.9], 0.1, (0.1, 0.5), T, step=0.013)
+    warm = saddle.follow(magnets.IN_FIELD, [0.9], Setting(0.1, T), "control", (0.1, 0.5))
+    again = saddle.follow(magnets.IN_FIELD, [0.9], Setting(0.1, T), "control", (0.1, 0.5), step=0.013)
     assert saddle.crossings(warm, warm) == saddle.crossings(warm, again) == ()
-    cold = saddle.follow(magnets.IN_FIELD, [-0.9], -0.5, (-0.5, 0.0), T)
-    assert saddle.first(saddle.crossings(warm, cold)).outcome is Outcome.absent
+    cold = saddle.follow(magnets.IN_FIELD, [-0.9], Setting(-0.5, T), "control", (-0.5, 0.0))
+    assert saddle.crossings(warm, cold) == ()
 
 
-def magnetisation(m, h, T):
-    return m[0]
-
-
-def stability(m, h, T):
+def stability(point):
     """Infinite inside the spinodals, as a replica stability is."""
-    return jnp.where(m[0] ** 2 > 1 - T, 0.1 / (m[0] ** 2 - 1 + T), jnp.inf)
-
-
-def step_function(m, h, T):
-    return jnp.where(m[0] > 0.3, 1.0, -1.0)
+    m = point.x[0]
+    return 0.1 / (m**2 - 1 + T) if m**2 > 1 - T else np.inf
 
 
 def test_locate_a_value_along_a_branch(loop):
-    (mark,) = saddle.locate(magnetisation, loop, 0.6)
+    (mark,) = saddle.locate(loop, lambda point: point.x[0], 0.6)
     assert mark.control == pytest.approx(magnets.field(0.6, T), abs=SOLVED)
     assert mark.residual < SOLVED
-    first, second = saddle.locate(stability, loop, 1.0)
+    first, second = saddle.locate(loop, stability, 1.0)
     assert first.x[0] == pytest.approx(np.sqrt(0.6), abs=SOLVED)
     assert second.x[0] == pytest.approx(-np.sqrt(0.6), abs=SOLVED)
-    (jump,) = saddle.locate(step_function, loop)
+    (jump,) = saddle.locate(loop, lambda point: 1.0 if point.x[0] > 0.3 else -1.0)
     assert jump.outcome is Outcome.failed
-    assert saddle.first(saddle.locate(magnetisation, loop, 2.0)).outcome is Outcome.absent
+    assert saddle.locate(loop, lambda point: point.x[0], 2.0) == ()
+    f = loop.find(0.3).free_energy if not loop.folds else loop.arms[0].find(0.3).free_energy
+    assert saddle.locate(loop, "free_energy", f)[0].control == pytest.approx(0.3, abs=SOLVED)
+
+
+def test_readings_stand_beside_the_states():
+    branch = saddle.follow(CUBIC, [1.0, 1.0, 1.0], Numbers(1.0, 0.5), "a", (1.0, 3.0))
+    a = branch.control
+    np.testing.assert_allclose(branch.readings.m, a ** (1 / 3) * 0.25 * (a + 1), rtol=SOLVED)
+    (mark,) = saddle.locate(branch, "m", 1.0)
+    assert mark.readings.m == pytest.approx(1, abs=SOLVED)
+    both = saddle.follow(CUBIC, [1.0, 2.0, 2.0], Numbers(1.0, 1.0), "a,b", (1.0, 2.0))
+    np.testing.assert_allclose(both.readings.m, both.control ** (7 / 3) * (both.control + 1), rtol=SOLVED)
 
 
 # how a branch ends
 
 
 def test_fold_normal_form():
-    branch = saddle.follow(fold, [1.0], -1.0, (-1.0, 1.0))
+    branch = saddle.follow(fold, [1.0], Setting(-1.0), "control", (-1.0, 1.0))
     np.testing.assert_allclose(branch.x[:, 0] ** 2, -branch.control, atol=SOLVED)
     assert [branch.folds[0].control, *branch.folds[0].x] == pytest.approx([0, 0], abs=SOLVED)
     assert branch.x[-1, 0] == pytest.approx(-1, abs=SOLVED)
@@ -332,46 +357,44 @@ def test_fold_normal_form():
 
 @pytest.mark.parametrize("upwards", [True, False])
 def test_circle_closes(upwards):
-    branch = saddle.follow(circle, [1.0], 0.0, (-2.0, 2.0), upwards=upwards)
+    branch = saddle.follow(circle, [1.0], Setting(0.0), "control", (-2.0, 2.0), upwards=upwards)
     assert branch.end is saddle.End.closed
     assert sorted(mark.control for mark in branch.folds) == pytest.approx([-1, 1], abs=SOLVED)
     np.testing.assert_allclose(branch.x[[0, -1], 0], 1, atol=1e-9)
 
 
 def test_a_branch_leaves_its_box():
-    branch = saddle.follow(line, [0.0], 0.0, (-1.0, 1.0), low=-0.3, high=0.5)
+    branch = saddle.follow(line, [0.0], Setting(0.0), "control", (-1.0, 1.0), low=-0.3, high=0.5)
     assert branch.end is saddle.End.box
     assert branch.x[-1, 0] == pytest.approx(0.5, abs=1e-12)
     assert branch.control[-1] == pytest.approx(0.5, abs=1e-12)
     # a branch may run along an edge, and one that starts on a bound and leaves it has ended
     for low, high in ((0, 1), (-1, 0)):
-        along = saddle.follow(on_axis, [0.0, 0.0], 0.0, (0.0, 1.0), low=[low, -1], high=[high, 2])
+        along = saddle.follow(on_axis, [0.0, 0.0], Setting(0.0), "control", (0.0, 1.0), low=[low, -1], high=[high, 2])
         assert along.end is saddle.End.range
         assert along.control[-1] == pytest.approx(1, abs=1e-12)
-    at_once = saddle.follow(line, [1.0], 1.0, (-1.0, 1.0))
+    at_once = saddle.follow(line, [1.0], Setting(1.0), "control", (-1.0, 1.0))
     assert at_once.end is saddle.End.range
     assert len(at_once.control) == 1
 
 
 def test_too_many_points_is_an_outcome():
-    branch = saddle.follow(line, [0.0], 0.0, (-1.0, 1.0), max_points=5)
+    branch = saddle.follow(line, [0.0], Setting(0.0), "control", (-1.0, 1.0), max_points=5)
     assert (branch.end, branch.outcome) == (saddle.End.steps, Outcome.stalled)
     assert len(branch.control) == 5
 
 
 def test_no_state_is_an_outcome():
     for landscape, start in ((broken, 0.3), (none, 0.3)):
-        branch = saddle.follow(landscape, [start], 0.0, (-1.0, 1.0))
+        branch = saddle.follow(landscape, [start], Setting(0.0), "control", (-1.0, 1.0))
         assert (branch.end, branch.outcome) == (saddle.End.lost, Outcome.failed)
         assert branch.x.tolist() == [[start]]
-    assert saddle.stationary_points(broken, [-1.0], [1.0]).outcome is Outcome.failed
-    assert saddle.stationary_points(none, [-1.0], [1.0]).outcome is Outcome.absent
 
 
 def test_a_start_where_slopes_vanish_is_no_state():
     # x^2 = p - 1/2 has no state at p = 0, and at x = 0 Newton's method knows no way
     shifted = saddle.Landscape(equations=lambda x, p, _: x**2 - p + 0.5)
-    branch = saddle.follow(shifted, [0.0], 0.0, (-1.0, 1.0))
+    branch = saddle.follow(shifted, [0.0], Setting(0.0), "control", (-1.0, 1.0))
     assert (branch.end, branch.outcome) == (saddle.End.lost, Outcome.failed)
     assert branch.residual.tolist() == [0.5]
 
@@ -379,7 +402,7 @@ def test_a_start_where_slopes_vanish_is_no_state():
 def test_a_branch_that_stops_existing_is_lost():
     # x = sqrt(p) for the equations x - sqrt(p): no number below p = 0
     root = saddle.Landscape(equations=lambda x, p, _: x - jnp.sqrt(p))
-    branch = saddle.follow(root, [1.0], 1.0, (-1.0, 1.0), upwards=False)
+    branch = saddle.follow(root, [1.0], Setting(1.0), "control", (-1.0, 1.0), upwards=False)
     assert (branch.end, branch.outcome) == (saddle.End.lost, Outcome.failed)
     assert len(branch.control) > 10
     assert branch.control[-1] == pytest.approx(0, abs=1e-3)
@@ -391,24 +414,20 @@ def test_a_branch_that_stops_existing_is_lost():
 @pytest.mark.parametrize(
     ("sentence", "call"),
     [
-        ("`limits`", lambda: saddle.follow(line, [0.0], 0.0, (1.0, 1.0))),
-        ("`limits`", lambda: saddle.follow(line, [0.0], 0.0, (np.nan, 1.0))),
-        ("`control`", lambda: saddle.follow(line, [0.0], 2.0, (-1.0, 1.0))),
-        ("`start` must be finite", lambda: saddle.follow(line, [np.nan], 0.0, (-1.0, 1.0))),
-        ("`start` must lie in the box", lambda: saddle.follow(line, [0.0], 0.0, (-1.0, 1.0), low=0.5, high=1.0)),
-        ("`low`", lambda: saddle.follow(line, [0.0], 0.0, (-1.0, 1.0), low=1.0, high=-1.0)),
-        ("`step`", lambda: saddle.follow(line, [0.0], 0.0, (-1.0, 1.0), step=0.0)),
-        ("`max_points`", lambda: saddle.follow(line, [0.0], 0.0, (-1.0, 1.0), max_points=0)),
-        ("`low`", lambda: saddle.stationary_points(line, [1.0], [0.0])),
-        ("`low`", lambda: saddle.stationary_points(line, [1.0, 2.0], [0.0])),
-        ("`high`", lambda: saddle.stationary_points(line, [1.0], [np.inf])),
-        ("`control`", lambda: saddle.stationary_points(line, [0.0], [1.0], np.nan)),
-        ("`starts`", lambda: saddle.stationary_points(line, [0.0], [1.0], starts=0)),
+        ("`limits`", lambda: saddle.follow(line, [0.0], Setting(0.0), "control", (1.0, 1.0))),
+        ("`limits`", lambda: saddle.follow(line, [0.0], Setting(0.0), "control", (np.nan, 1.0))),
+        ("`control`", lambda: saddle.follow(line, [0.0], Setting(2.0), "control", (-1.0, 1.0))),
+        ("`start` must be finite", lambda: saddle.follow(line, [np.nan], Setting(0.0), "control", (-1.0, 1.0))),
+        ("`start` must lie in the box", lambda: saddle.follow(
+            line, [0.0], Setting(0.0), "control", (-1.0, 1.0), low=0.5, high=1.0)),
+        ("`low`", lambda: saddle.follow(line, [0.0], Setting(0.0), "control", (-1.0, 1.0), low=1.0, high=-1.0)),
+        ("`step`", lambda: saddle.follow(line, [0.0], Setting(0.0), "control", (-1.0, 1.0), step=0.0)),
+        ("`max_points`", lambda: saddle.follow(line, [0.0], Setting(0.0), "control", (-1.0, 1.0), max_points=0)),
         ("`free_energy`", lambda: saddle.Landscape()),
-        ("`free_energy` must return one number", lambda: saddle.stationary_points(saddle.Landscape(
-            lambda x, c, _: x), [0.0], [1.0])),
+        ("`free_energy` must return one number", lambda: saddle.solve(saddle.Landscape(
+            lambda x, c, _: x), Setting(), [0.0])),
         ("`equations` must return", lambda: saddle.follow(saddle.Landscape(
-            equations=lambda x, c, _: x[0]), [0.0], 0.0, (-1.0, 1.0))),
+            equations=lambda x, c, _: x[0]), [0.0], Setting(0.0), "control", (-1.0, 1.0))),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_sentence(sentence, call):
@@ -418,11 +437,6 @@ def test_bad_input_is_one_sentence(sentence, call):
     assert "\n" not in str(error.value)
 
 
-def test_switch_needs_a_bifurcation(loop):
-    with pytest.raises(InputError, match="`at`"):
-        saddle.switch(loop, saddle.first(loop.bifurcations))
-
-
 def test_crossings_need_a_free_energy(loop):
     with pytest.raises(InputError, match="`b` must be a branch of a free energy"):
-        saddle.crossings(loop, saddle.follow(fold, [1.0], -1.0, (-1.0, 1.0)))
+        saddle.crossings(loop, saddle.follow(fold, [1.0], Setting(-1.0), "control", (-1.0, 1.0)))

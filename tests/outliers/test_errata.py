@@ -11,15 +11,15 @@ from scipy.stats import norm
 
 from quenched import outliers
 from quenched.outliers.learner import em
-from quenched.outliers.theory import printed
-from quenched.outliers.theory.scaled import Setting
+from quenched.outliers.theory.setting import Setting
+from quenched.papers.dietrich1998 import printed
 
 LAW, SOFT, HARD = outliers.Contaminated(gamma=10.0), outliers.SoftSelection(), outliers.HardSelection()
 
 
 def test_e2_the_printed_derivative_has_the_wrong_sign(double):
     """The integrals I_1 to I_7 of appendix A by hand."""
-    at = Setting(*(jnp.asarray(v) for v in (10.0, 10.0, 1.0, 5.0)))
+    at = Setting(*(jnp.asarray(v) for v in (10.0, 10.0, 1.0, 5.0, 0.0)))
     R, Q, z, alpha, gamma, gt = 0.8, 0.75, 0.05, 5.0, 10.0, 10.0
     exact = float(jax.grad(printed.soft_free_energy, argnums=1)(*(jnp.asarray(v) for v in (R, Q, z)), at))
     x, b = np.linspace(-9, 9, 20001), gt**2 * z / gamma

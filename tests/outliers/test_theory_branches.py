@@ -1,19 +1,19 @@
 """Branches of outliers, transitions between them, unlimited examples, and the theory as it was printed."""
 
-import jax
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from quenched.core.saddle.state import ACCURACY
 from quenched.core.types import InputError
 from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, SoftSelection
-from quenched.outliers.theory import asymptotics, curves, lines, printed, scaled
+from quenched.outliers.theory import asymptote, curve, transitions
+from quenched.papers.dietrich1998 import printed
+from tests.tolerances import PRINTED
 
 LAW = Contaminated(10.0)
 SOFT, HARD = SoftSelection(), HardSelection()
-DIGITS = 5e-6
-"""Check values are given to five digits."""
 GIVEN = 5e-4
 """Transitions are given to three digits or four."""
 EQUAL = 1e-9
@@ -23,26 +23,26 @@ ETAS = np.array([-2.0, 0.0, 2.0, 3.0, 3.8, 3.9, 3.95, 4.2, 6.5, 9.0, 10.5, 20.0]
 
 @pytest.fixture(scope="module")
 def soft():
-    return curves.curve(LAW, SOFT, alpha=20.0, eta=ETAS)
+    return curve(LAW, SOFT, alpha=20.0, eta=ETAS)
 
 
 @pytest.fixture(scope="module")
 def hard():
-    return curves.curve(LAW, HARD, alpha=20.0, eta=ETAS)
+    return curve(LAW, HARD, alpha=20.0, eta=ETAS)
 
 
 @pytest.fixture(scope="module")
 def soft_lines():
-    return lines.transitions(LAW, SOFT, alpha=[5.4, 5.6, 20.0])
+    return transitions(LAW, SOFT, alpha=[5.4, 5.6, 20.0])
 
 
 @pytest.fixture(scope="module")
 def hard_lines():
-    return lines.transitions(LAW, HARD, alpha=[1.0, 20.0])
+    return transitions(LAW, HARD, alpha=[1.0, 20.0])
 
 
-def at(curve, eta, branch):
-    return curve.sel(eta=eta, branch=branch)
+def at(found, eta, branch):
+    return found.sel(eta=eta, branch=branch)
 
 
 # ---- branches
@@ -51,32 +51,32 @@ def at(curve, eta, branch):
 def test_check_values(soft, hard):
     found = at(soft, 2.0, "informed")
     values = [found[name].item() for name in ("R", "Q", "Phi", "free_energy")]
-    np.testing.assert_allclose(values, [0.93714, 0.92554, 0.07259, -8.86851], atol=DIGITS)
+    np.testing.assert_allclose(values, [0.93714, 0.92554, 0.07259, -8.86851], atol=PRINTED)
     found = at(hard, 2.0, "informed")
     values = [found[name].item() for name in ("R", "Q", "Phi", "free_energy")]
-    np.testing.assert_allclose(values, [1.03103, 1.12559, 0.07576, -6.62836], atol=DIGITS)
+    np.testing.assert_allclose(values, [1.03103, 1.12559, 0.07576, -6.62836], atol=PRINTED)
 
 
 def test_the_informed_branch_alone_is_the_same(soft, hard):
     """Short of its end only a part of the curve is followed, beyond it all of it."""
     for rule, every in ((SOFT, soft), (HARD, hard)):
         for etas in (ETAS[:4], ETAS):
-            one = curves.curve(LAW, rule, alpha=20.0, eta=etas, branch="informed")
+            one = curve(LAW, rule, alpha=20.0, eta=etas, branch="informed")
             for name in ("R", "Q", "free_energy", "stability"):
                 np.testing.assert_allclose(one[name], every[name].sel(branch="informed", eta=etas), rtol=1e-10)
             assert "lowest" not in one
 
 
 def test_every_branch_is_where_it_should_be(soft, hard):
-    for curve, exist in ((soft, {"informed": (-2, 3.95), "overfit": (3.8, 9), "trivial": (6.5, 20)}),
+    for found, exist in ((soft, {"informed": (-2, 3.95), "overfit": (3.8, 9), "trivial": (6.5, 20)}),
                          (hard, {"informed": (-2, 3.8), "overfit": (3.8, 4.2), "trivial": (2, 20)})):  # fmt: skip
         for name, (first, last) in exist.items():
             there = (ETAS >= first) & (ETAS <= last)
-            assert np.array_equal(curve.outcome.sel(branch=name) == "converged", there), name
-            assert np.all(curve.outcome.sel(branch=name).values[~there] == "absent")
-            assert np.array_equal(np.isfinite(curve.R.sel(branch=name)), there)
-        assert np.all(curve.residual < scaled.ACCURACY)
-        assert np.all(curve.lowest.sum("branch") == 1)
+            assert np.array_equal(found.outcome.sel(branch=name) == "converged", there), name
+            assert np.all(found.outcome.sel(branch=name).values[~there] == "absent")
+            assert np.array_equal(np.isfinite(found.R.sel(branch=name)), there)
+        assert np.all(found.residual < ACCURACY)
+        assert np.all(found.lowest.sum("branch") == 1)
     assert np.all(soft.R.sel(branch="overfit", eta=[4.2, 9.0]) < 0.06)
     assert np.all(soft.Q.sel(branch="overfit", eta=[4.2, 9.0]) > 0.7)
     assert np.all(soft.Q.sel(branch="trivial", eta=[6.5, 20.0]) < 1e-3)
@@ -95,7 +95,7 @@ def test_the_energy_grows_with_eta_by_the_selected_share():
     d f/d eta = alpha selected + alpha w0 w1 (<(m_1 + s x)_+> - <(m_0 + s x)_+>), by differences of the whole law.
     """
     alpha, gt, eta, step = 20.0, 10.0, 3.4, 1e-4
-    found = curves.curve(LAW, HARD, alpha=alpha, eta=[eta - step, eta, eta + step], branch="informed")
+    found = curve(LAW, HARD, alpha=alpha, eta=[eta - step, eta, eta + step], branch="informed")
     slope = (found.free_energy[2] - found.free_energy[0]).item() / (2 * step)
     R, Q, z, selected = (found[name][1].item() for name in ("R", "Q", "z", "selected"))
     s = gt * np.sqrt(Q / 10.0)
@@ -115,28 +115,28 @@ def test_a_trivial_state_of_soft_selection_has_a_closed_limit(soft):
 
 
 def test_one_branch_of_many_and_one_point_of_a_sweep(soft):
-    one = curves.curve(LAW, SOFT, alpha=[20.0], eta=2.0, branch="informed")
+    one = curve(LAW, SOFT, alpha=[20.0], eta=2.0, branch="informed")
     assert one.R.dims == ("alpha",)
     np.testing.assert_allclose(one.R[0], at(soft, 2.0, "informed").R.item(), rtol=1e-10)
 
 
 def test_noisy_data_have_one_branch():
-    found = curves.curve(Contaminated(1.0), SOFT, alpha=20.0, eta=[0.0, 8.0, 20.0])
+    found = curve(Contaminated(1.0), SOFT, alpha=20.0, eta=[0.0, 8.0, 20.0])
     assert np.all(found.outcome.sel(branch="informed") == "converged")
     assert np.all(found.outcome.sel(branch=["overfit", "trivial"]) == "absent")
 
 
 def test_a_student_who_believes_in_another_noise(soft):
-    found = curves.curve(LAW, SOFT, alpha=20.0, eta=2.0, rule_gamma=[5.0, 20.0], branch="informed")
+    found = curve(LAW, SOFT, alpha=20.0, eta=2.0, rule_gamma=[5.0, 20.0], branch="informed")
     assert np.all(found.Phi > at(soft, 2.0, "informed").Phi.item())  # the true one is best
 
 
 def test_students_with_one_branch():
-    hebb = curves.curve(LAW, Hebb(), alpha=[5.0, 10.0], eta=[0.0, 1.0])
+    hebb = curve(LAW, Hebb(), alpha=[5.0, 10.0], eta=[0.0, 1.0])
     assert hebb.R.dims == ("eta", "alpha")
-    np.testing.assert_allclose(hebb.R[0, 0], 0.490196, atol=DIGITS)
-    gibbs = curves.curve(LAW, Gibbs(), alpha=5.0)
-    np.testing.assert_allclose(gibbs.Q, 1.0, atol=DIGITS)
+    np.testing.assert_allclose(hebb.R[0, 0], 0.490196, atol=PRINTED)
+    gibbs = curve(LAW, Gibbs(), alpha=5.0, branch="informed")
+    np.testing.assert_allclose(gibbs.Q, 1.0, atol=PRINTED)
 
 
 # ---- transitions
@@ -170,18 +170,30 @@ def test_replica_symmetry(soft_lines, hard_lines):
 def test_free_energies_are_equal_at_a_transition(soft_lines):
     found = soft_lines.sel(alpha=20.0)
     etas = [found.informed_overfit.item(), found.overfit_trivial.item()]
-    curve = curves.curve(LAW, SOFT, alpha=20.0, eta=etas)
-    f = curve.free_energy.values
+    found = curve(LAW, SOFT, alpha=20.0, eta=etas)
+    f = found.free_energy.values
     np.testing.assert_allclose([f[0, 0], f[1, 1]], [f[0, 1], f[1, 2]], rtol=EQUAL)
-    np.testing.assert_allclose(curve.stability[0, 0], 1.55, atol=0.01)
-    np.testing.assert_allclose(curve.Q[1, 1], 0.629, atol=GIVEN)
+    np.testing.assert_allclose(found.stability[0, 0], 1.55, atol=0.01)
+    np.testing.assert_allclose(found.Q[1, 1], 0.629, atol=GIVEN)
+
+
+@pytest.mark.parametrize(("along", "rule"), [("gamma", HARD), ("rule_gamma", HardSelection(10.0))])
+def test_lines_along_another_control_meet_those_in_eta(hard_lines, along, rule):
+    """At the eta of a transition the control is the law's own; where selecting nothing begins is known."""
+    law = Contaminated(10.0, hard_lines.informed_overfit.sel(alpha=20.0).item())
+    found = transitions(law, rule, along=along, alpha=20.0, limits=(7.0, 20.0))
+    assert found.attrs["along"] == along
+    np.testing.assert_allclose(found.informed_overfit, 10.0, rtol=EQUAL)
+    assert found.informed_overfit_outcome == "converged"
+    if along == "rule_gamma":  # eta = -g/2 + g^2/20
+        np.testing.assert_allclose(found.trivial_end, 5 + np.sqrt(25 + 20 * law.eta), rtol=EQUAL)
 
 
 # ---- unlimited examples
 
 
 def test_unlimited_examples_find_the_teacher():
-    found = asymptotics.asymptote(LAW, SOFT, eta=[0.0, 4.0])
+    found = asymptote(LAW, SOFT, eta=[0.0, 4.0])
     np.testing.assert_allclose(found.R, 1.0, rtol=1e-9)
 
     def squared(x, m):
@@ -194,24 +206,24 @@ def test_unlimited_examples_find_the_teacher():
 
 def test_the_asymptote_is_the_limit_of_the_curve():
     for rule in (HARD, SoftSelection(14.0), Hebb()):
-        limit = asymptotics.asymptote(LAW, rule, eta=1.0)
-        curve = curves.curve(LAW, rule, alpha=[1e4, 2e4], eta=1.0, branch="informed")
-        for name, value in (("R", curve.R), ("Phi_amplitude", np.sqrt(curve.alpha) * curve.Phi)):
+        limit = asymptote(LAW, rule, eta=1.0)
+        found = curve(LAW, rule, alpha=[1e4, 2e4], eta=1.0, branch="informed")
+        for name, value in (("R", found.R), ("Phi_amplitude", np.sqrt(found.alpha) * found.Phi)):
             limiting = 2 * value[1] - value[0]  # the rest is of order 1/alpha
             np.testing.assert_allclose(limiting, limit[name], rtol=1e-5, err_msg=f"{rule} {name}")
-        energy = curve.free_energy / curve.alpha
+        energy = found.free_energy / found.alpha
         np.testing.assert_allclose(2 * energy[1] - energy[0], limit.example_energy, rtol=1e-4)
 
 
 def test_a_drawn_vector_is_twice_as_far():
-    soft, gibbs = (asymptotics.asymptote(LAW, rule, eta=2.0) for rule in (SOFT, Gibbs()))
+    soft, gibbs = (asymptote(LAW, rule, eta=2.0) for rule in (SOFT, Gibbs()))
     np.testing.assert_allclose(gibbs.c, 2 * soft.c, rtol=1e-9)
 
 
 def test_hard_selection_always_gains():
     """There is no critical share of outliers: erratum E7."""
     for gamma in (0.2, 1.0, 10.0):
-        found = asymptotics.asymptote(Contaminated(gamma), HARD, eta=[0.5, 5.0, 20.0])
+        found = asymptote(Contaminated(gamma), HARD, eta=[0.5, 5.0, 20.0])
         assert np.all(found.example_energy < 0)
         assert np.all(found.R > 0)
 
@@ -220,16 +232,13 @@ def test_hard_selection_always_gains():
 
 
 def test_the_printed_soft_theory_is_another():
-    with jax.enable_x64(True):
-        state = jax.jit(lambda eta: printed.soft_state(Contaminated(10.0, eta), SOFT, 5.0))
-        values = [float(state(eta).Delta) for eta in (2.0, 2.4)]
+    values = [float(printed.soft_state(Contaminated(10.0, eta), SOFT, 5.0).Delta) for eta in (2.0, 2.4)]
     np.testing.assert_allclose(values, [0.2112, 0.3733], atol=5e-5)
 
 
 def test_the_printed_hard_theory_is_another():
-    with jax.enable_x64(True):
-        found = jax.jit(lambda eta: printed.hard_state(Contaminated(10.0, eta), HARD, 20.0))(2.0)
-        np.testing.assert_allclose(float(found.Phi), 0.0537, atol=5e-5)
+    found = printed.hard_state(Contaminated(10.0, 2.0), HARD, 20.0)
+    np.testing.assert_allclose(float(found.Phi), 0.0537, atol=5e-5)
     for alpha, eta in ((5.0, 2.829), (20.0, 3.8165), (50.0, 4.463)):
         np.testing.assert_allclose(printed.hard_transition(LAW, HARD, alpha), eta, atol=GIVEN)
 
@@ -248,16 +257,18 @@ def test_the_printed_critical_fraction_is_no_state():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: curves.curve(LAW, SOFT, alpha=0.0), "alpha"),
-        (lambda: curves.curve(LAW, SOFT, alpha=[2.0, 1.0]), "alpha"),
-        (lambda: curves.curve(LAW, SOFT, alpha=1.0, branch="lucky"), "branch"),
-        (lambda: curves.curve(LAW, Hebb(), alpha=1.0, branch="overfit"), "branch"),
-        (lambda: curves.curve(LAW, SOFT, alpha=1.0, gamma=1.0), "gamma"),
-        (lambda: curves.curve(LAW, SOFT, alpha=1.0, eta=1e4), "eta"),
-        (lambda: curves.curve(LAW, SOFT, alpha=1.0, eta=np.nan), "eta"),
-        (lambda: lines.transitions(LAW, Hebb(), alpha=1.0), "rule"),
-        (lambda: lines.transitions(LAW, SOFT, alpha=1.0, eta=[1.0]), "eta"),
-        (lambda: lines.transitions(LAW, SOFT, alpha=-1.0), "alpha"),
+        (lambda: curve(LAW, SOFT, alpha=0.0), "alpha"),
+        (lambda: curve(LAW, SOFT, alpha=[2.0, 1.0]), "alpha"),
+        (lambda: curve(LAW, SOFT, alpha=1.0, branch="lucky"), "branch"),
+        (lambda: curve(LAW, Hebb(), alpha=1.0, branch="overfit"), "branch"),
+        (lambda: curve(LAW, SOFT, alpha=1.0, gamma=1.0), "gamma"),
+        (lambda: curve(LAW, SOFT, alpha=1.0, eta=1e4), "eta"),
+        (lambda: curve(LAW, SOFT, alpha=1.0, eta=np.nan), "eta"),
+        (lambda: transitions(LAW, Hebb(), alpha=1.0), "rule"),
+        (lambda: transitions(LAW, SOFT, alpha=1.0, eta=[1.0]), "eta"),
+        (lambda: transitions(LAW, SOFT, alpha=-1.0), "alpha"),
+        (lambda: transitions(LAW, SOFT, alpha=1.0, along="width"), "width"),
+        (lambda: transitions(LAW, SOFT, alpha=1.0, along="gamma", limits=(2.0, 1.0)), "limits"),
         (lambda: printed.critical_fraction(0.0), "gamma"),
     ],
 )

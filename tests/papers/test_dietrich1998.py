@@ -22,9 +22,10 @@ SMALL = {"size": 40, "runs": 10}
 def make():
     """All figures and claims: the theory as it is, experiments much smaller than the paper's."""
     patch = pytest.MonkeyPatch()
-    for name, given in (("measure", SMALL), ("onsets", {"sizes": [10, 20], "runs": 20})):
-        verb = getattr(outliers, name)
-        patch.setattr(outliers, name, lambda *args, verb=verb, given=given, **kwargs: verb(*args, **kwargs | given))
+    few = {"sizes": [10, 20], "runs": 20}
+    for home, name, given in (outliers, "measure", SMALL), (drawn, "onsets", few), (statements, "onsets", few):
+        verb = getattr(home, name)
+        patch.setattr(home, name, lambda *args, verb=verb, given=given, **kwargs: verb(*args, **kwargs | given))
     patch.setattr(
         drawn, "_beyond", lambda *one, **given: outliers.measure(drawn.LAW, drawn.HARD, alpha=20.0, key=given["key"])
     )

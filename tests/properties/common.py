@@ -179,6 +179,4 @@ def _reasons(result: xr.Dataset, name: str) -> list[xr.DataArray]:
         reasons.append(np.isposinf(result[f"{stem}_stderr"]))
     if name.endswith("stability"):  # where the field of an example jumps
         reasons.append(np.isposinf(result[name]))
-    if "_limit" in name:  # fewer than two onsets
-        reasons.append((result["outcome"] == Outcome.converged.name).sum() < 2)
     return reasons

@@ -277,19 +277,6 @@ CASES = {
         {"law": contaminated, "rule": students, "alpha": st.sampled_from([1.0, 2.0, [1.0, 2.0]]), **running},
         {"start": outlier_starts, "descend": st.booleans(), "eta": one_or(st.floats(-2, 6), 2), **whereabouts},
     ),
-    "outliers.onsets": Case(
-        outliers.onsets,
-        {
-            "law": contaminated,
-            "rule": selections,
-            "alpha": st.just(2.0),
-            "sizes": st.just([4, 8]),
-            "eta": st.just([0.0, 3.0, 6.0]),
-            "runs": st.just(20),
-            "key": keys,
-        },
-        {"start": outlier_starts, "executor": st.none(), "folder": st.none()},
-    ),
     "outliers.fit": Case(
         outliers.fit,
         {"rule": st.one_of(selections, st.builds(outliers.Hebb, gamma=st.none() | positive)), "data": pairs},
@@ -465,7 +452,6 @@ SLIM: dict[str, tuple[dict[str, st.SearchStrategy[Any]], int]] = {
     "outliers.curve": ({"alpha": one_alpha, **usual_world, **hard}, 1),
     "outliers.transitions": ({"alpha": one_alpha, **usual_world, **hard}, 1),
     "outliers.measure": ({**some_runs, **soft}, 3),
-    "outliers.onsets": ({"sizes": st.just([8]), **soft}, 1),
     "processes.curve": ({"examples": st.floats(1, 100)}, 2),
     "processes.measure": ({"examples": st.just(10.0)}, 2),
     "processes.most_likely": ({"steps": st.just(1)}, 2),

@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr, ndtri
-from scipy.stats import qmc
 
 from quenched.core.types import Array, Real
 
@@ -203,6 +202,8 @@ def orthant(mean: Array, cov: Array, *, careful: bool = False) -> Array:
 @functools.lru_cache(maxsize=32)
 def _cube(dimension: int) -> np.ndarray:
     """Evenly spread points of the unit cube, always the same."""
+    from scipy.stats import qmc  # slow to import
+
     return qmc.Sobol(dimension, rng=1).random(POINTS)
 
 

@@ -18,7 +18,7 @@ from quenched.outliers.model import (
     Start,
     TeacherStart,
 )
-from quenched.outliers.simulation import measure, onsets
+from quenched.outliers.simulation import measure
 from quenched.outliers.theory import Branch, asymptote, curve, transitions
 
 __all__ = [
@@ -42,7 +42,6 @@ __all__ = [
     "curve",
     "fit",
     "measure",
-    "onsets",
     "theory",
     "transitions",
 ]

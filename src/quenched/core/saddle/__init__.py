@@ -1,35 +1,52 @@
-"""Stationary points of a free energy of a few order parameters: all of them, their branches, folds and crossings.
+"""Theories of a few order parameters: their states, branches, folds and crossings.
 
-A `Landscape` is a free energy (or its equations of state) as a function of the order parameters `x`, one scalar
-`control` and further arguments. `stationary_points` finds every state in a box at a fixed control; `follow` continues
-one of them in the control through folds; `switch` turns off at a bifurcation; `crossings` finds where two branches
-have equal free energy and `locate` where any function along a branch takes a value. `solve` is the same equations as a
-pure JAX function with implicit derivatives.
+A `Theory` is one smooth kernel (unknowns, parameters) -> equations, free energy, readings; a `Landscape` is one made of
+a plain free energy. `state` is a state as a pure JAX function with first and second derivatives: its search is
+compiled. Everything else is driven from the host and compiles the kernel alone: `solve` finds the state near a start,
+`follow` continues one in a control through folds; `crossings` finds where two branches have equal free energy and
+`locate` where a quantity along a branch takes a value.
 
 Nothing raises in the middle of a sweep: each value has a residual and an `Outcome` beside it. What is compiled is
-compiled once for a landscape and a number of order parameters, so declare the functions once, outside loops. Not
-covered: more than about ten order parameters, states that are not isolated, and bifurcations where two eigenvalues
-vanish at once.
+compiled once for a theory, so declare it once, outside loops. Not covered: more than about ten order parameters,
+states that are not isolated, and bifurcations where two eigenvalues vanish at once.
 """
 
-from quenched.core.saddle.branch import Branch, End, Mark, follow, switch
-from quenched.core.saddle.landscape import Landscape, solve
-from quenched.core.saddle.marks import at, crossings, first, locate
-from quenched.core.saddle.points import Point, Points, stationary_points
+from quenched.core.saddle.branch import Branch, End, follow
+from quenched.core.saddle.marks import crossings, locate
+from quenched.core.saddle.path import find_root
+from quenched.core.saddle.solve import solve
+from quenched.core.saddle.state import Found, state
+from quenched.core.saddle.theory import (
+    Kernel,
+    Landscape,
+    Point,
+    Setting,
+    Theory,
+    control_of,
+    evaluate,
+    iterate,
+    move,
+    namespace,
+)
 
 __all__ = [
     "Branch",
     "End",
+    "Found",
+    "Kernel",
     "Landscape",
-    "Mark",
     "Point",
-    "Points",
-    "at",
+    "Setting",
+    "Theory",
+    "control_of",
     "crossings",
-    "first",
+    "evaluate",
+    "find_root",
     "follow",
+    "iterate",
     "locate",
+    "move",
+    "namespace",
     "solve",
-    "stationary_points",
-    "switch",
+    "state",
 ]

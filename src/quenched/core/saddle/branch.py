@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
+import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+import jax
 import numpy as np
 
 from quenched.core import checks
 from quenched.core.saddle import path
-from quenched.core.saddle.landscape import Landscape
 from quenched.core.saddle.path import Course, Knot, State
+from quenched.core.saddle.theory import Point, Theory, control_of
 from quenched.core.types import InputError, Outcome, double
 
 SWERVE, STRAIGHT = 0.15, 0.03
@@ -44,16 +47,6 @@ class End(enum.Enum):
     lost = "no next state was found"
 
 
-class Mark(NamedTuple):
-    """A special point of a branch."""
-
-    control: float
-    x: np.ndarray  # [d]; at a crossing [2, d], the state on either branch
-    free_energy: float
-    residual: float  # largest violation of the equations and of the condition that defines the point
-    outcome: Outcome
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Branch:
     """States along a curve, in order. Located folds are among them."""
@@ -61,13 +54,14 @@ class Branch:
     control: np.ndarray  # [n]
     x: np.ndarray  # [n, d]
     free_energy: np.ndarray  # [n]; NaN where only equations are known
-    index: np.ndarray  # [n] unstable directions
+    readings: Any  # those of the kernel, each [n]
+    unstable: np.ndarray  # [n] number of unstable directions
     residual: np.ndarray  # [n] largest absolute component of the equations
-    folds: tuple[Mark, ...]  # where the control turns back: spinodals
-    bifurcations: tuple[Mark, ...]  # where another branch passes through
+    tangent: np.ndarray  # [n, d + 1] in units of the course
+    folds: tuple[Point, ...]  # where the control turns back: spinodals
+    bifurcations: tuple[Point, ...]  # where another branch passes through
     end: End
     outcome: Outcome  # converged: to its end; stalled: too many points; failed: lost, or no state at the start
-    tangent: np.ndarray  # [n, d + 1] in units of the course
     course: Course
 
     @property
@@ -76,14 +70,53 @@ class Branch:
         z = np.column_stack([self.x, self.control]) / self.course.unit
         return [Knot(*pair) for pair in zip(z, self.tangent, strict=True)]
 
+    @functools.cached_property
+    def arms(self) -> tuple[Branch, ...]:
+        """The pieces between folds in the order of the branch, each turned so that its control grows."""
+        moves = np.flatnonzero(np.diff(self.control))  # where the control is flat to rounding it has no direction
+        grows = np.diff(self.control)[moves] > 0
+        turns = np.flatnonzero(grows[1:] != grows[:-1]) + 1
+        cuts = [0, *moves[turns], len(self.control) - 1]
+        sides = np.where(grows[[0, *turns]], 1, -1) if moves.size else []
+        return tuple(
+            self._cut(slice(a, b + 1), side) for (a, b), side in zip(itertools.pairwise(cuts), sides, strict=False)
+        )
+
+    def _cut(self, piece: slice, side: int) -> Branch:
+        names = ("control", "x", "free_energy", "unstable", "residual", "readings")
+        parts = {name: jax.tree.map(lambda v: v[piece][::side], getattr(self, name)) for name in names}
+        ends = parts["control"][[0, -1]]
+        folds = tuple(fold for fold in self.folds if fold.control in ends)
+        return dataclasses.replace(self, **parts, tangent=side * self.tangent[piece][::side], folds=folds)
+
+    @double
+    def find(self, control: float) -> Point | None:
+        """The state of an arm at a control, solved for again; None where there is none.
+
+        Raises:
+            InputError: if the branch has folds: take one of its `arms`.
+        """
+        c = self.control
+        if not np.all(np.diff(c) >= 0):
+            raise InputError("`find` must be asked of an arm, but the control of this branch does not only grow.")
+        if not c[0] <= control <= c[-1] or len(c) < 2:
+            return None
+        k = int(np.clip(np.searchsorted(c, control) - 1, 0, len(c) - 2))
+        a, b = self.knots[k : k + 2]
+        wanted = np.clip(control / self.course.unit[-1], a.z[-1], b.z[-1])
+        s = path.find_root(lambda s: path.between(a, b, s)[-1] - wanted, 0.0, 1.0)
+        guess = path.between(a, b, s)
+        state = path.correct(self.course, guess, np.eye(guess.size)[-1])
+        return None if state is None else state.point._replace(control=float(control))
+
 
 @double
 def follow(
-    landscape: Landscape,
+    theory: Theory,
     start: Any,
-    control: float,
+    theta: Any,
+    along: str,
     limits: tuple[float, float],
-    args: Any = None,
     *,
     upwards: bool = True,
     low: Any = -np.inf,
@@ -96,11 +129,11 @@ def follow(
     Two folds within one step are not seen: a cusp asks for a shorter `step`.
 
     Args:
-        landscape: free energy or equations.
-        start: near a state at `control`, `[d]`; not at a bifurcation, where the way is not known.
-        control: where to begin.
+        theory: what is solved.
+        start: near a state at `theta`, `[d]`; not at a bifurcation, where the direction is not known.
+        theta: parameters, with the control where it begins.
+        along: the control: the name of a field of `theta`, see `move`.
         limits: lowest and highest control.
-        args: passed on.
         upwards: whether the control first grows.
         low: lower edges of the box of order parameters.
         high: upper edges. A box also sets the units in which an order parameter is long or short.
@@ -111,54 +144,27 @@ def follow(
         InputError: if the range or the box is empty, or the start is outside.
 
     Examples:
+        >>> from quenched.core.saddle import Landscape, Setting, follow
         >>> fold = Landscape(equations=lambda x, p, _: x**2 + p)
-        >>> branch = follow(fold, [1.0], -1.0, (-1.0, 1.0))
+        >>> branch = follow(fold, [1.0], Setting(-1.0), "control", (-1.0, 1.0))
         >>> branch.end.name, len(branch.folds), abs(branch.folds[0].control) < 1e-12
         ('range', 1, True)
     """
     x = np.atleast_1d(np.asarray(start, dtype=np.float64))
-    course = _course(landscape, x, control, limits, args, low, high, step, max_points)
+    control = control_of(theta, along)
+    course = _course(theory, x, theta, along, control, limits, low, high, step, max_points)
     up = np.eye(x.size + 1)[-1] * (1 if upwards else -1)
-    guess = np.append(x, float(control)) / course.unit
-    begin = course.at(guess, up)
-    course = course.measured(begin)
+    guess = np.append(x, control) / course.unit
+    begin = course.evaluate(guess, up)
+    course = course.rescale(begin)
     first = path.correct(course, guess, up)
     if first is None:  # kept and marked
         return _branch(course, [begin], [], [], End.lost)
     return _trace(course, [first])
 
 
-@double
-def switch(branch: Branch, at: Mark, *, forwards: bool = True) -> Branch:
-    """Turn off at a bifurcation and follow the other branch, within the same bounds.
-
-    Args:
-        branch: the branch that was followed.
-        at: one of its `bifurcations`.
-        forwards: to one side; False is the other side (the two arms of a pitchfork).
-
-    Returns:
-        The other branch, from the bifurcation on; lost at once if none is found.
-
-    Raises:
-        InputError: if the bifurcation was not located.
-    """
-    if at.outcome is not Outcome.converged or at.x.shape != branch.x.shape[1:]:
-        raise InputError(f"Argument `at` must be a bifurcation that was located, but it is {at.outcome.name}.")
-    course = branch.course
-    z = np.append(at.x, at.control) / course.unit
-    nearest = min(branch.knots, key=lambda knot: float(np.linalg.norm(knot.z - z)))
-    # the derivatives have rank d - 1 here: their null plane holds the tangents of both branches
-    plane = np.linalg.svd(course.at(z, nearest.tangent).M)[2][-2:]
-    known = plane @ nearest.tangent
-    other = np.array([-known[1], known[0]]) @ plane
-    other *= np.sign(other[np.argmax(np.abs(other))]) * (1 if forwards else -1) / np.linalg.norm(other)
-    here, first = course.at(z, other), path.correct(course, z + 0.1 * course.step * other, other)
-    return _branch(course, [here], [], [], End.lost) if first is None else _trace(course, [here, first])
-
-
 def _course(
-    landscape: Landscape, x: np.ndarray, control: float, limits: tuple[float, float], args: Any,
+    theory: Theory, x: np.ndarray, theta: Any, along: str, control: float, limits: tuple[float, float],
     low: Any, high: Any, step: float, max_points: int,
 ) -> Course:  # fmt: skip
     """Check the bounds and what is inside them."""
@@ -177,13 +183,14 @@ def _course(
     checks.inside("step", step, 0, 1)
     max_points = checks.whole("max_points", max_points, least=2)
     bounds = np.append(low, least), np.append(high, most)
-    return Course(landscape, args, *bounds, np.zeros(x.size), float(step), max_points)
+    return Course(theory, theta, along, *bounds, np.zeros(x.size), float(step), max_points)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a step too far is taken back
 def _trace(course: Course, states: list[State]) -> Branch:
     """Walk along the curve from the last of its states to its end."""
-    folds: list[Mark] = []
-    bifurcations: list[Mark] = []
+    folds: list[Point] = []
+    bifurcations: list[Point] = []
     home, ds, end = states[0], course.step / 4, End.steps
     while len(states) < course.max_points:
         here = states[-1]
@@ -204,7 +211,7 @@ def _trace(course: Course, states: list[State]) -> Branch:
                 folds.append(fold[0])
                 states += [fold[1]] if fold[1] is not None else []
             states.append(state)
-            course = course.measured(state)
+            course = course.rescale(state)
         if ended is not None:
             end = ended
             break
@@ -244,7 +251,7 @@ def _ended(course: Course, home: State, here: State, state: State, *, far: bool)
     return (here, End.lost) if edge is None else (edge, why)
 
 
-_Found = tuple[Mark, State | None]
+_Found = tuple[Point, State | None]
 
 
 def _marks(course: Course, here: State, state: State) -> tuple[_Found | None, _Found | None]:
@@ -287,33 +294,29 @@ def _mark(
     """A fold (where the first columns of the derivatives are singular) or a bifurcation (where all are)."""
     found, outcome = path.zero_between(course, here, state, test, ends)
     if found is None:
-        y = (here.z + state.z) / 2 * course.unit
-        return Mark(float(y[-1]), y[:-1], np.nan, np.inf, outcome), None
-    y = found.z * course.unit
-    singular = float(np.linalg.svd(found.slopes[:, :columns], compute_uv=False)[-1])
-    return Mark(float(y[-1]), y[:-1], found.free_energy, max(found.residual, singular), outcome), found
+        middle = path.State((here.z + state.z) / 2, here.at, here.unit, here.M, here.along).point
+        return middle._replace(free_energy=np.nan, residual=np.inf, outcome=outcome), None
+    point, singular = found.point, np.linalg.svd(found.at.slopes[:, :columns], compute_uv=False)[-1]
+    return point._replace(residual=max(point.residual, float(singular)), outcome=outcome), found
 
 
 def _branch(
-    course: Course,
-    states: list[State],
-    folds: list[Mark],
-    bifurcations: list[Mark],
-    end: End,
-) -> Branch:
+    course: Course, states: list[State], folds: list[Point], bifurcations: list[Point], end: End
+) -> Branch:  # fmt: skip
     """Put the states together, in their own units."""
-    y = np.array([state.z for state in states]) * course.unit
+    points = [state.point for state in states]
     outcome = {End.steps: Outcome.stalled, End.lost: Outcome.failed}.get(end, Outcome.converged)
     return Branch(
-        control=y[:, -1],
-        x=y[:, :-1],
-        free_energy=np.array([state.free_energy for state in states]),
-        index=np.array([state.unstable for state in states]),
-        residual=np.array([state.residual for state in states]),
+        control=np.array([point.control for point in points]),
+        x=np.array([point.x for point in points]),
+        free_energy=np.array([point.free_energy for point in points]),
+        readings=jax.tree.map(lambda *values: np.stack(values), *(point.readings for point in points)),
+        unstable=np.array([point.unstable for point in points]),
+        residual=np.array([point.residual for point in points]),
+        tangent=np.array([state.tangent for state in states]),
         folds=tuple(folds),
         bifurcations=tuple(bifurcations),
         end=end,
         outcome=outcome,
-        tangent=np.array([state.tangent for state in states]),
         course=course,
     )

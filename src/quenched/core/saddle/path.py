@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quenched.core.saddle.landscape import Landscape, evaluate, index
+from quenched.core.saddle.theory import Evaluation, Point, Theory, evaluate
 from quenched.core.types import Outcome
 
 EXACT, NEAR = 1e-13, 1e-7
@@ -41,15 +41,14 @@ class State:
     """All that is known at one point of the curve; it serves as a knot."""
 
     z: Vector
-    free_energy: float
-    G: Vector  # [d]
-    slopes: np.ndarray  # [d, d + 1], derivatives of G by order parameters and control
-    M: np.ndarray  # [d, d + 1], the same in units of the course
-    along: Vector  # the way the tangent points
+    at: Evaluation
+    unit: Vector  # [d + 1]
+    M: np.ndarray  # [d, d + 1], the derivatives of the equations in units of the course
+    along: Vector  # the direction that the tangent should have
 
     @functools.cached_property
     def tangent(self) -> Vector:
-        """The unit tangent; at a branch point, the one nearest to the way it shall point."""
+        """The unit tangent; at a branch point, the one nearest to the direction it should have."""
         if not np.isfinite(self.M).all():
             return self.along
         _, s, right = np.linalg.svd(self.M)
@@ -64,22 +63,25 @@ class State:
         return float(np.linalg.det(np.vstack([self.M, self.tangent])))
 
     @property
-    def residual(self) -> float:
-        """How far the equations are from being fulfilled."""
-        return float(np.abs(self.G).max())
+    def point(self) -> Point:
+        """The state in its own units."""
+        y, left = self.z * self.unit, float(np.abs(self.at.equations).max())
+        unstable = count_unstable(self.at.slopes[:, :-1])
+        return Point(y[:-1], self.at.free_energy, self.at.readings, unstable, left, Outcome.converged, float(y[-1]))
 
-    @property
-    def unstable(self) -> int:
-        """The number of unstable directions."""
-        return index(self.slopes[:, :-1])
+
+def count_unstable(J: np.ndarray) -> int:
+    """The number of directions in which a state is unstable: eigenvalues with a negative real part."""
+    return int(np.sum(np.linalg.eigvals(J).real < 0)) if np.all(np.isfinite(J)) else -1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Course:
     """What is followed, within which bounds, and in which units."""
 
-    landscape: Landscape
-    args: Any
+    theory: Theory
+    theta: Any
+    along: str
     low: Vector  # [d + 1], box and lower limit of the control
     high: Vector
     steepest: Vector  # [d], the largest slope of each equation seen so far
@@ -97,14 +99,15 @@ class Course:
         """The unit of each equation."""
         return np.where(self.steepest > 0, self.steepest, 1.0)
 
-    def at(self, z: Vector, along: Vector) -> State:
+    def evaluate(self, z: Vector, along: Vector) -> State:
         """Free energy, equations and derivatives at a point."""
-        f, G, M = evaluate(self.landscape, z * self.unit, self.args)
-        return State(z, float(f), G, M, M * self.unit / self.rows[:, None], along)
+        y = z * self.unit
+        found = evaluate(self.theory, y[:-1], self.theta, self.along, float(y[-1]))
+        return State(z, found, self.unit, found.slopes * self.unit / self.rows[:, None], along)
 
-    def measured(self, state: State) -> Course:
+    def rescale(self, state: State) -> Course:
         """The course with the units of its equations grown to the slopes at a state."""
-        size = np.linalg.norm(state.slopes * self.unit, axis=1)
+        size = np.linalg.norm(state.at.slopes * self.unit, axis=1)
         return dataclasses.replace(self, steepest=np.fmax(self.steepest, np.where(size < np.inf, size, 0.0)))
 
     def margins(self, z: Vector) -> Vector:
@@ -112,14 +115,15 @@ class Course:
         return np.minimum(z - self.low / self.unit, self.high / self.unit - z)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a step too far is taken back
 def correct(course: Course, guess: Vector, normal: Vector) -> State | None:
     """The state next to `guess` in the plane through it with the given normal; None if there is none."""
     z, target, before = guess, normal @ guess, np.inf
     for _ in range(NEWTON):
-        state = course.at(z, normal)
-        if not (np.isfinite(state.G).all() and np.isfinite(state.M).all()):
+        state = course.evaluate(z, normal)
+        if not (np.isfinite(state.at.equations).all() and np.isfinite(state.M).all()):
             return None
-        A, b = np.vstack([state.M, normal]), np.append(state.G / course.rows, normal @ z - target)
+        A, b = np.vstack([state.M, normal]), np.append(state.at.equations / course.rows, normal @ z - target)
         move = np.linalg.lstsq(A, b, rcond=NULL)[0]
         if np.linalg.norm(A @ move - b) > max(1e-3 * np.linalg.norm(b), 1e-11):
             return None  # a singular system away from the curve
@@ -135,6 +139,17 @@ def between(a: Knot | State, b: Knot | State, s: float) -> Vector:
     L = np.linalg.norm(b.z - a.z)
     value = (1 - s) ** 2 * ((1 + 2 * s) * a.z + s * L * a.tangent)
     return value + s**2 * ((3 - 2 * s) * b.z - (1 - s) * L * b.tangent)
+
+
+def find_root(function: Callable[[float], float], low: float, high: float) -> float:
+    """The zero of a function between two places where its signs differ, by Brent's method.
+
+    Raises:
+        ValueError: if the signs are equal, or a value is NaN.
+    """
+    from scipy.optimize import brentq
+
+    return float(brentq(function, low, high, xtol=1e-15, rtol=1e-14))  # pyright: ignore[reportArgumentType]
 
 
 def zero_between(
@@ -156,8 +171,6 @@ def zero_between(
     Returns:
         The state, and `converged`; `failed` where the function jumps over zero or the curve is lost.
     """
-    from scipy.optimize import brentq
-
     chord = (b.z - a.z) / np.linalg.norm(b.z - a.z)
 
     def state(s: float) -> State:
@@ -171,7 +184,7 @@ def zero_between(
         return test(state(s)) if known is None else known
 
     try:
-        found = state(float(brentq(value, 0.0, 1.0, xtol=1e-15, rtol=1e-14)))  # pyright: ignore[reportArgumentType]
+        found = state(find_root(value, 0.0, 1.0))
         left = abs(test(found))
     except (ArithmeticError, ValueError):  # the curve was lost, or the test has no number
         return None, Outcome.failed

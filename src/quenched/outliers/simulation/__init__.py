@@ -8,10 +8,9 @@ from the same start.
 The teacher is the first axis. A centre that died out has no angle: $\Phi = 1/2$. Not covered: other teachers' lengths,
 students with a wrong `eta`.
 
-Files: `measure` is one sample and what is done with it, `gibbs` draws from the posterior, `scaling` is `onsets`.
+Files: `measure` is one sample and what is done with it, `gibbs` draws from the posterior.
 """
 
 from quenched.outliers.simulation.measure import measure
-from quenched.outliers.simulation.scaling import onsets
 
-__all__ = ["measure", "onsets"]
+__all__ = ["measure"]

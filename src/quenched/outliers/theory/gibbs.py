@@ -19,15 +19,16 @@ At $T = 1$ and $\tilde\gamma = \gamma$ the vector is one more guess like the tea
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.gaussian import legendre, pdf
+from quenched.core.gaussian import legendre
+from quenched.core.saddle import Kernel, namespace
 from quenched.core.types import Array
-from quenched.outliers.theory.scaled import Readings, Setting, order_parameters
+from quenched.outliers.theory.setting import Readings, Setting, Student, direction, order_parameters
 
 REACH = 8.0
 """Standard deviations after which a Gaussian is cut: the mass beyond is 1e-15."""
@@ -36,9 +37,48 @@ OUTER = 64
 At a low temperature $p$ rises there within $\\Delta a = T$, so that the nodes come as close as that."""
 INNER = 320
 """Points of the trapezoidal rule over $y$: for smooth functions it converges exponentially."""
+FEW, FINE = 80, (0.35, 0.45)
+"""Fewer points, a fourth of the work, are enough on the host where their steps in $y$ and $h$ are below these: the
+rule is then exact to rounding."""
 COARSEST = 0.6, 0.8
 """The longest step in $y$, whose Gaussian has width 1, and in $h$, whose sigmoid has its poles at distance
 $\\pi$, at which that rule has nine digits."""
+
+
+class Nodes(NamedTuple):
+    """Quadrature over both Gaussians."""
+
+    x: Any  # [class, node]
+    weight: Any  # with the density of x
+    y: Any  # evenly spaced
+
+
+class Drawn(Student):
+    """The theory of a vector drawn at a temperature; the unknowns hold $q$ in the place of $Q$."""
+
+    def landmarks(self, x: Any, theta: Setting) -> Nodes:
+        """Outer nodes dense where $p(a)$ is steep, inner ones as far as the weight moves $y$."""
+        R, q, z = order_parameters(x)
+        return find_nodes(R, q, q + theta.temperature * z, theta)
+
+    def kernel(self, x: Array, theta: Setting, marks: Nodes) -> Kernel:
+        """The saddle-point equations free of units; the energy is that of the vector drawn."""
+        R, q, z = order_parameters(x)
+        gamma, gt, _, alpha, T = theta
+        Q = q + T * z
+        each, weight = averages(R, q, Q, theta, marks)
+        p, slope = T * each.first, T * each.second
+        mean, (cosine, sine) = jnp.sum(weight * p), direction(x)
+        by_R = cosine - z * alpha * gt * jnp.sum(weight[1] * p[1]) * jnp.exp(-x[1] / 2)
+        by_z = z * (1 + alpha * gt * mean - alpha * gt * gt / gamma * jnp.sum(weight * slope)) - 1
+        by_q = sine * sine - alpha * jnp.square(gt * z) / gamma * jnp.sum(weight * p * p) * jnp.exp(-x[1])
+        stability = alpha * jnp.square(gt * gt * z / gamma) * jnp.sum(weight * slope * slope)
+        energy = Q / 2 - alpha * jnp.sum(weight * each.energy)
+        f = entropic(R, q, Q, T) - alpha * T * jnp.sum(weight * each.phi)
+        return Kernel(jnp.stack([by_R, by_z, by_q]), f, Readings(stability, mean, energy))
+
+
+DRAWN = Drawn()
 
 
 class Fields(NamedTuple):
@@ -50,14 +90,12 @@ class Fields(NamedTuple):
     energy: Array  # of ln(1 + e^h)
 
 
-def fields(a: Array, b: Array, beta: Array) -> Fields:
+def fields(a: Array, b: Array, beta: Array, y: Array) -> Fields:
     r"""$\phi$ and its slopes: mean and variance of $\sigma(h)$, $h = a + \sqrt b y$, with weight $(1 + e^h)^\beta$."""
-    step = _step(b, beta)
-    y = -REACH + step * np.arange(INNER)
     h = a[..., None] + jnp.sqrt(b) * y
     energy, sigma = jax.nn.softplus(h), jax.nn.sigmoid(h)
     log_weight = beta * energy - jnp.square(y) / 2
-    phi = jax.nn.logsumexp(log_weight, axis=-1) + jnp.log(step) - jnp.log(2 * jnp.pi) / 2
+    phi = jax.nn.logsumexp(log_weight, axis=-1) + jnp.log(y[1] - y[0]) - np.log(2 * np.pi) / 2
     weight = jax.nn.softmax(log_weight, axis=-1)
     mean = jnp.sum(weight * sigma, axis=-1)
     spread = jnp.sum(weight * jnp.square(sigma - mean[..., None]), axis=-1)
@@ -65,54 +103,55 @@ def fields(a: Array, b: Array, beta: Array) -> Fields:
     return Fields(phi, beta * mean, beta * bend + beta**2 * spread, jnp.sum(weight * energy, axis=-1))
 
 
-def _step(b: Array, beta: Array) -> Array:
-    r"""Of $y$: the weight moves it up by at most $\beta \sqrt b$."""
-    return (2 * REACH + beta * jnp.sqrt(b)) / (INNER - 1)
-
-
-def resolved(q: Array, Q: Array, at: Setting, beta: Array) -> Array:
-    """Whether the points over $y$ are dense enough."""
-    b = jnp.square(at.gt) * (Q - q) / at.gamma
-    step = _step(b, beta)
-    return (step < COARSEST[0]) & (step * jnp.sqrt(b) < COARSEST[1])
-
-
-def averages(R: Array, q: Array, Q: Array, at: Setting, beta: Array) -> tuple[Fields, Array]:
-    """Fields at every node, and the weights of the nodes, both `[class, node]`."""
-    gamma, gt, eta, _ = at
-    b, s = gt * gt * (Q - q) / gamma, gt * jnp.sqrt(q / gamma)
+def _scales(R: Any, q: Any, Q: Any, theta: Setting) -> tuple[Any, Any, Any]:
+    """Mean of $a$ for each class, its standard deviation, and $b$."""
+    gamma, gt, eta, _, _ = theta
     m = -gt * Q / 2 - eta + np.array([[0.0], [1.0]]) * gt * R
-    steep = jnp.clip((-beta * b / 2 - m) / s, -REACH, REACH)
-    finest = jnp.minimum(jnp.minimum(1 / beta, 1.0) / s, 1.0)
+    return m, gt * namespace(q).sqrt(q / gamma), gt * gt * (Q - q) / gamma
+
+
+def find_nodes(R: Any, q: Any, Q: Any, theta: Setting) -> Nodes:
+    """Nodes for both integrals."""
+    xp, beta = namespace(q), 1 / theta.temperature
+    m, s, b = _scales(R, q, Q, theta)
+    steep = xp.clip((-beta * b / 2 - m) / s, -REACH, REACH)
+    finest = xp.minimum(xp.minimum(1 / beta, 1.0) / s, 1.0)
     t, w = legendre(OUTER)
     parts = []
     for side in (-1.0, 1.0):  # sinh: the distance from the steep place grows exponentially
-        reach = jnp.arcsinh((REACH - side * steep) / finest)
-        parts.append((steep + side * finest * jnp.sinh(reach * t), w * finest * reach * jnp.cosh(reach * t)))
-    x, dx = (jnp.concatenate(part, axis=1) for part in zip(*parts, strict=True))
-    return fields(m + s * x, b, beta), at.weights[:, None] * pdf(x) * dx
+        reach = xp.arcsinh((REACH - side * steep) / finest)
+        parts.append((steep + side * finest * xp.sinh(reach * t), w * finest * reach * xp.cosh(reach * t)))
+    x, dx = (xp.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+    enough = xp is np and _step(b, beta, FEW) < FINE[0] and _step(b, beta, FEW) * b**0.5 < FINE[1]
+    points = FEW if enough else INNER
+    y = -REACH + _step(b, beta, points) * np.arange(points)
+    return Nodes(x, dx * xp.exp(-x * x / 2) / np.sqrt(2 * np.pi), y)
 
 
-def free_energy(R: Array, q: Array, Q: Array, at: Setting, temperature: Array) -> Array:
+def _step(b: Any, beta: Any, points: int = INNER) -> Any:
+    r"""Of $y$: the weight moves it up by at most $\beta \sqrt b$."""
+    return (2 * REACH + beta * b**0.5) / (points - 1)
+
+
+def is_resolved(q: Any, Q: Any, theta: Setting) -> Any:
+    """Whether the points over $y$ are dense enough."""
+    b = theta.gt**2 * (Q - q) / theta.gamma
+    step = _step(b, 1 / theta.temperature)
+    return (step < COARSEST[0]) & (step * b**0.5 < COARSEST[1])
+
+
+def averages(R: Array, q: Array, Q: Array, theta: Setting, at: Nodes) -> tuple[Fields, Array]:
+    """Fields at every node, and the weights of the nodes, both `[class, node]`."""
+    m, s, b = _scales(R, q, Q, theta)
+    return fields(m + s * at.x, b, 1 / theta.temperature, at.y), theta.weights[:, None] * at.weight
+
+
+def entropic(R: Array, q: Array, Q: Array, T: Array) -> Array:
+    """The part of the free energy without examples."""
+    return -T * ((Q - R * R) / (Q - q) + jnp.log(2 * jnp.pi * (Q - q))) / 2 + Q / 2
+
+
+def free_energy(R: Array, q: Array, Q: Array, theta: Setting, at: Nodes) -> Array:
     r"""$-\frac TN \ln \int dJ\, e^{-\mathcal H/T}$ as a function of the order parameters."""
-    T = temperature
-    each, weight = averages(R, q, Q, at, 1 / T)
-    entropy = (Q - R * R) / (Q - q) + jnp.log(2 * jnp.pi * (Q - q))
-    return -T * entropy / 2 + Q / 2 - at.alpha * T * jnp.sum(weight * each.phi)
-
-
-def equations(x: Array, both: tuple[Setting, Array]) -> tuple[Array, Readings]:
-    """The saddle-point equations at a setting and a temperature; the energy read off is that of the vector drawn."""
-    R, q, z = order_parameters(x)
-    at, T = both
-    gamma, gt, _, alpha = at
-    Q = q + T * z
-    each, weight = averages(R, q, Q, at, 1 / T)
-    p, slope = T * each.first, T * each.second
-    mean = jnp.sum(weight * p)
-    by_R = jnp.cos(x[0]) - z * alpha * gt * jnp.sum(weight[1] * p[1]) / jnp.sqrt(q)
-    by_z = z * (1 + alpha * gt * mean - alpha * gt * gt / gamma * jnp.sum(weight * slope)) - 1
-    by_q = jnp.square(jnp.sin(x[0])) - alpha * jnp.square(gt * z) / gamma * jnp.sum(weight * p * p) / q
-    stability = alpha * jnp.square(gt * gt * z / gamma) * jnp.sum(weight * slope * slope)
-    energy = Q / 2 - alpha * jnp.sum(weight * each.energy)
-    return jnp.stack([by_R, by_z, by_q]), Readings(energy, stability, mean)
+    each, weight = averages(R, q, Q, theta, at)
+    return entropic(R, q, Q, theta.temperature) - theta.alpha * theta.temperature * jnp.sum(weight * each.phi)

@@ -14,37 +14,46 @@ jumps at its threshold, so that replica symmetry is unstable in every other stat
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 from quenched.core.gaussian import cdf, pdf
+from quenched.core.saddle import Kernel
 from quenched.core.types import Array
-from quenched.outliers.theory.scaled import Readings, Setting, free_of_units, order_parameters
+from quenched.outliers.theory.setting import Readings, Setting, Student, free_of_units, order_parameters
 
 
-def free_energy(R: Array, Q: Array, z: Array, Qh: Array, ch: Array, at: Setting) -> Array:
+class Hard(Student):
+    """The theory of hard selection."""
+
+    def kernel(self, x: Array, theta: Setting, marks: Any) -> Kernel:
+        """The saddle-point equations free of units."""
+        R, Q, z = order_parameters(x)
+        Qh, ch = eliminate(R, Q, z, theta)
+        f, slopes = jax.value_and_grad(free_energy, argnums=(0, 1, 2))(R, Q, z, Qh, ch, theta)
+        return Kernel(free_of_units(slopes, Q, z), f, Readings(jnp.full((), jnp.inf), Qh / theta.alpha, f))
+
+
+HARD = Hard()
+
+
+def free_energy(R: Array, Q: Array, z: Array, Qh: Array, ch: Array, theta: Setting) -> Array:
     """$f$ of all five order parameters."""
-    gamma, gt, eta, alpha = at
+    gamma, gt, eta, alpha, _ = theta
     s, b = gt * jnp.sqrt(Q / gamma), gt * gt * z / gamma
     m = -gt * Q / 2 - eta - ch + b / 2 + jnp.array([0.0, 1.0]) * gt * R
-    selected = at.weights @ (m * cdf(m / s) + s * pdf(m / s))  # <(m + s x)_+>
+    selected = theta.weights @ (m * cdf(m / s) + s * pdf(m / s))  # <(m + s x)_+>
     return (R * R - Q) / (2 * z) + Q / 2 + jnp.log1p(gt * Qh) / 2 - ch * Qh - alpha * selected
 
 
-def eliminated(R: Array, Q: Array, z: Array, at: Setting) -> tuple[Array, Array]:
+def eliminate(R: Array, Q: Array, z: Array, theta: Setting) -> tuple[Array, Array]:
     r"""$\hat Q$ and $\hat c$ at given $R$, $Q$ and $z$."""
-    Qh = at.gamma * (Q - R * R) / jnp.square(at.gt * z)
-    return Qh, at.gt / (2 * (1 + at.gt * Qh))
+    Qh = theta.gamma * (Q - R * R) / jnp.square(theta.gt * z)
+    return Qh, theta.gt / (2 * (1 + theta.gt * Qh))
 
 
-def equations(x: Array, at: Setting) -> tuple[Array, Readings]:
-    """The saddle-point equations free of units, and what is read off."""
-    R, Q, z = order_parameters(x)
-    Qh, ch = eliminated(R, Q, z, at)
-    f, slopes = jax.value_and_grad(free_energy, argnums=(0, 1, 2))(R, Q, z, Qh, ch, at)
-    return free_of_units(slopes, Q, z), Readings(f, jnp.full((), jnp.inf), Qh / at.alpha)
-
-
-def threshold(at: Setting) -> Array:
+def threshold(theta: Setting) -> Any:
     r"""$\eta_0$, above which selecting nothing is a state. [dietrich1998, eq. (31), erratum E6]"""
-    return -at.gt / 2 + jnp.square(at.gt) / (2 * at.gamma)
+    return -theta.gt / 2 + theta.gt**2 / (2 * theta.gamma)

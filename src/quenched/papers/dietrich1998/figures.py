@@ -17,6 +17,8 @@ from quenched import outliers
 from quenched.core.figures import Figure, Kind, Panel, Series
 from quenched.core.proof import Agreement, agreement
 from quenched.core.types import double
+from quenched.papers.dietrich1998 import printed
+from quenched.papers.dietrich1998.onsets import onsets
 
 COMPARED = {"R": 1.0, "Q": 1.0, "Delta": 2.0, "Phi": 0.4, "free_energy": 2.0}
 """What theory and simulation are compared by, each with its allowance times N. Measured at small N, N times the
@@ -60,10 +62,10 @@ def _points(label: str, points: xr.Dataset, axis: str, name: str) -> Series:
 
 
 @double
-def printed(rule: Any, alpha: float, eta: float) -> dict[str, float]:
+def solve_printed(rule: Any, alpha: float, eta: float) -> dict[str, float]:
     """What the printed equations give on the informed branch."""
     hard = isinstance(rule, outliers.HardSelection)
-    state = outliers.theory.printed.hard_state if hard else outliers.theory.printed.soft_state
+    state = printed.hard_state if hard else printed.soft_state
     found = state(outliers.Contaminated(10.0, eta), rule, alpha)
     return {name: float(getattr(found, name)) for name in ("R", "Q", "Delta", "Phi")}
 
@@ -156,7 +158,7 @@ def figure_4(*, quick: bool = False, key: Any = None) -> Figure:
               _points("teacher start", teacher, "eta", "Phi"))  # fmt: skip
     left = Panel(ETA, "angle over π, Φ", series, ylim=(0, 0.55))
     sizes = [10, 25, 50, 100] if quick else [10, 25, 50, 100, 1000]
-    scaling = outliers.onsets(
+    scaling = onsets(
         LAW, SOFT, alpha=20.0, sizes=sizes, eta=np.linspace(1.0, 5.0, 17), runs=40 if quick else 100, key=_key(key, 5),
     )  # fmt: skip
     lines = outliers.transitions(LAW, SOFT, alpha=20.0)
@@ -209,7 +211,7 @@ def figure_6(*, quick: bool = False, key: Any = None) -> Figure:
     """Hard selection against the share of outliers."""
     curve, random, teacher = _against_eta(HARD, quick=quick, key=key)
     etas = teacher.eta.values[teacher.eta.values <= 3.0]
-    wrong = np.array([printed(HARD, 20.0, float(eta))["Phi"] for eta in np.linspace(0, 3, 13)])
+    wrong = np.array([solve_printed(HARD, 20.0, float(eta))["Phi"] for eta in np.linspace(0, 3, 13)])
     series = (*_branches(curve, "Phi"), _points("random start", random, "eta", "Phi"), _points("teacher start", teacher, "eta", "Phi"),
               Series("informed, as printed (B4)", Kind.reference, np.linspace(0, 3, 13), wrong))  # fmt: skip
     panel = Panel(ETA, "angle over π, Φ", series, ylim=(0, 0.55))
@@ -232,8 +234,7 @@ def _beyond(gamma: float, eta: float, alpha: int, size: int, *, runs: int, key: 
 def figure_7(*, quick: bool = False, key: Any = None) -> Figure:
     """The critical share at unlimited examples, and why it is spurious."""
     gammas = np.unique(np.concatenate([np.geomspace(0.1, 10, 31 if quick else 91), [0.278, 0.2784]]))
-    printed = [outliers.theory.printed.critical_fraction(gamma) for gamma in gammas]
-    roots = np.array([one.eta for one in printed])
+    roots = np.array([printed.critical_fraction(gamma).eta for gamma in gammas])
     there = roots > 0
     left = Panel("inverse variance, γ", "η_c of eq. (B5)", (
         Series("largest root of (B5), as printed", Kind.theory, gammas, roots, unstable=np.full(roots.shape, True), dashes="spurious"),

@@ -15,7 +15,9 @@ from quenched.core.figures import Figure, comparison
 from quenched.core.proof import Agreement
 from quenched.core.types import double
 from quenched.outliers import measure
-from quenched.papers.dietrich1998.figures import FIGURES, HARD, HEBB, LAW, SOFT, compare, printed
+from quenched.papers.dietrich1998.figures import FIGURES, HARD, HEBB, LAW, SOFT, compare, solve_printed
+from quenched.papers.dietrich1998.onsets import onsets
+from quenched.papers.dietrich1998.printed import critical_fraction
 
 SURE = 3.0
 """Standard errors between an extrapolation and a theory that do not agree."""
@@ -95,10 +97,10 @@ def _theory_claims(made: dict[str, Figure], *, quick: bool) -> list[Claim]:
     """Statements of sections 3 and the appendices: printed equations against the experiments that decide them."""
     size = 300 if quick else 500
     points = measure(LAW, SOFT, alpha=5.0, eta=2.4, size=size, runs=40, key=jax.random.key(11))
-    exact, wrong = outliers.curve(LAW, SOFT, alpha=5.0, eta=2.4, branch="informed"), printed(SOFT, 5.0, 2.4)
+    exact, wrong = outliers.curve(LAW, SOFT, alpha=5.0, eta=2.4, branch="informed"), solve_printed(SOFT, 5.0, 2.4)
     soft = {name: _tried(points, size, values) for name, values in
             (("printed", wrong), ("exact", {name: float(exact[name]) for name in DECIDED}))}  # fmt: skip
-    at, wrong_hard = outliers.curve(LAW, HARD, alpha=20.0, eta=2.0, branch="informed"), printed(HARD, 20.0, 2.0)
+    at, wrong_hard = outliers.curve(LAW, HARD, alpha=20.0, eta=2.0, branch="informed"), solve_printed(HARD, 20.0, 2.0)
     teacher = made["figure_6"].data["teacher start"].sel(eta=2.0)
     hard = {name: _tried(teacher, 100, values) for name, values in
             (("printed", wrong_hard), ("exact", {name: float(at[name]) for name in DECIDED}))}  # fmt: skip
@@ -231,7 +233,7 @@ def _run_claims(made: dict[str, Figure], *, quick: bool) -> list[Claim]:
     R = random.R_run.sel(eta=3.0).values / float(teacher.R.sel(eta=3.0))
     low, high = np.mean(R < 0.4), np.mean(R > 0.6)
     sizes = [10, 20, 40] if quick else [25, 50, 100]
-    scaling = outliers.onsets(
+    scaling = onsets(
         LAW, HARD, alpha=20.0, sizes=sizes, eta=np.linspace(0.0, 4.0, 9), runs=40, start=outliers.RandomStart(),
         key=jax.random.key(8),
     )  # fmt: skip
@@ -258,7 +260,7 @@ def _decided(value: float, bound: float, what: str) -> Check | None:
 def _limit_claims(made: dict[str, Figure]) -> list[Claim]:
     """Statements on unlimited examples and figure 7."""
     many = outliers.asymptote(LAW, SOFT, eta=[0.0, 5.0, 10.0]).R.values
-    critical = outliers.theory.printed.critical_fraction
+    critical = critical_fraction
     low, high = 0.27, 0.29
     for _ in range(30):
         middle = (low + high) / 2

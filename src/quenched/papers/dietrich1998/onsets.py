@@ -17,8 +17,8 @@ import xarray as xr
 
 from quenched.core import checks, results
 from quenched.core.types import InputError, Key, Outcome, double
+from quenched.outliers import measure
 from quenched.outliers.model import Contaminated, Rule, Start
-from quenched.outliers.simulation.measure import measure
 
 SHARE = 0.1
 """Share of the runs that have lost the teacher at the onset."""
@@ -66,7 +66,7 @@ def onsets(
     Examples:
         >>> import jax
         >>> from quenched.outliers.model import Contaminated, SoftSelection
-        >>> from quenched.outliers.simulation import onsets
+        >>> from quenched.papers.dietrich1998.onsets import onsets
         >>> found = onsets(Contaminated(), SoftSelection(), alpha=20.0, sizes=[8], eta=[0.0, 2.0, 4.0, 6.0],
         ...                runs=20, key=jax.random.key(0))
         >>> bool(0 < found.eta[0] < 6)

@@ -17,16 +17,17 @@ selection it is negative, while selecting nothing costs nothing: there is no cri
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import xarray as xr
-from scipy.special import expit, ndtr
 
 from quenched.core import controls, results
 from quenched.core.gaussian import TAIL, legendre
 from quenched.core.types import Outcome
 from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, Rule, check_pair, gamma_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 PANELS, NODES = 64, 16
 """Gauss-Legendre panels over a Gaussian, and nodes on each."""
@@ -46,6 +47,8 @@ class Population(NamedTuple):
 
 def _given(m: np.ndarray, s: np.ndarray, rule: Rule) -> tuple[np.ndarray, ...]:
     r"""$\langle G \rangle$, $\langle p \rangle$, $\langle p^2 \rangle$ and $\langle x p \rangle$ for $h = m + s x$."""
+    from scipy.special import expit, ndtr
+
     if isinstance(rule, Hebb):
         return m, np.ones_like(m), np.ones_like(m), np.zeros_like(m)
     if isinstance(rule, HardSelection):

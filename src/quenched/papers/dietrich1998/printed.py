@@ -7,7 +7,6 @@ r"""The theory as it was printed, with its errors; only to show the difference.
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -16,11 +15,20 @@ import numpy as np
 
 from quenched.core import checks, saddle
 from quenched.core.gaussian import cdf, pdf
-from quenched.core.types import Array, Outcome, Real, double, require_double
+from quenched.core.saddle import Kernel
+from quenched.core.types import Array, Outcome, double
 from quenched.outliers.model import Contaminated, HardSelection, SoftSelection
-from quenched.outliers.theory import branches, scaled
-from quenched.outliers.theory.scaled import Readings, Setting, free_of_units, order_parameters
-from quenched.outliers.theory.states import State, guess, measures
+from quenched.outliers.theory.branches import follow
+from quenched.outliers.theory.setting import (
+    Readings,
+    Setting,
+    Student,
+    free_of_units,
+    numbers,
+    order_parameters,
+    unknowns,
+)
+from quenched.outliers.theory.state import RELAXATIONS, State, guess, read
 
 POINTS = 241
 """Points of the trapezoidal rule over 9 standard deviations to either side."""
@@ -30,80 +38,75 @@ FINE = 20_000
 """Values of eta between which roots of (B5) are looked for."""
 
 
-def soft_free_energy(R: Array, Q: Array, z: Array, at: Setting) -> Array:
+def soft_free_energy(R: Array, Q: Array, z: Array, theta: Setting) -> Array:
     r"""$f = (R^2 - Q)/2z + Q/2 - \alpha \langle \ln(1 + e^a) + \frac b2 \sigma^2/(1 - b\,\sigma(1 - \sigma)) \rangle$.
 
     [dietrich1998, eq. (A2)]
     """
-    gamma, gt, eta, alpha = at
+    gamma, gt, eta, alpha, _ = theta
     x = np.linspace(-9, 9, POINTS)
     a = -gt * Q / 2 - eta + np.array([[0.0], [1.0]]) * gt * R + gt * jnp.sqrt(Q / gamma) * x
     b, sigma = gt * gt * z / gamma, jax.nn.sigmoid(a)
     M = jax.nn.softplus(a) + b / 2 * jnp.square(sigma) / (1 - b * sigma * (1 - sigma))
-    return (R * R - Q) / (2 * z) + Q / 2 - alpha * at.weights @ M @ (pdf(x) * (x[1] - x[0]))
+    return (R * R - Q) / (2 * z) + Q / 2 - alpha * theta.weights @ M @ (pdf(x) * (x[1] - x[0]))
 
 
-def _soft_equations(x: Array, at: Setting) -> tuple[Array, Readings]:
-    R, Q, z = order_parameters(x)
-    f, slopes = jax.value_and_grad(soft_free_energy, argnums=(0, 1, 2))(R, Q, z, at)
-    return free_of_units(slopes, Q, z), Readings(f, jnp.full((), jnp.nan), jnp.full((), jnp.nan))
+class Soft(Student):
+    """(A2); its stability is not known."""
+
+    def kernel(self, x: Array, theta: Setting, marks: Any) -> Kernel:
+        """The gradient of the printed free energy."""
+        R, Q, z = order_parameters(x)
+        f, slopes = jax.value_and_grad(soft_free_energy, argnums=(0, 1, 2))(R, Q, z, theta)
+        return Kernel(free_of_units(slopes, Q, z), f, Readings(jnp.full((), jnp.nan), jnp.full((), jnp.nan), f))
 
 
-def hard_equations(x: Array, at: Setting) -> tuple[Array, Readings]:
-    r"""The printed equations: $\hat Q/2$ for $\hat Q$ in $Q$, and with it $b/4$ for $b/2$ in the field.
+class Hard(Student):
+    r"""(B3) and (B4): $\hat Q/2$ for $\hat Q$ in $Q$, and with it $b/4$ for $b/2$ in the field. [erratum E5]"""
 
-    [dietrich1998, eqs. (B3), (B4), erratum E5]
-    """
-    R, Q, z = order_parameters(x)
-    gamma, gt, eta, alpha = at
-    Qh = 2 * gamma * (Q - R * R) / jnp.square(gt * z)  # Q = R^2 + z^2 (gt^2/gamma) Qh/2
-    s, b, c = gt * jnp.sqrt(Q / gamma), gt * gt * z / gamma, gt / (2 * (1 + gt * Qh))
-    m = -gt * Q / 2 - eta - c + b / 4 + jnp.array([0.0, 1.0]) * gt * R
-    P, w = cdf(m / s), at.weights
-    zh = -alpha * w @ pdf(m / s) / s
-    selected = alpha * w @ P
-    r = jnp.stack([
-        (R - z * gt * alpha * w[1] * P[1]) / jnp.sqrt(Q),
-        z * (1 + gt * selected + gt * gt / gamma * zh) - 1,
-        (Qh - selected) * jnp.square(gt * z) / (2 * gamma * Q),
-    ])  # fmt: skip
-    f = eta * Qh + jnp.log1p(gt * Qh) / 2 - (1 + gt * Qh) * Q / 2
-    return r, Readings(f, jnp.full((), jnp.nan), Qh / alpha)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _state(equations: scaled.Equations, at: Setting, start: tuple[Real, Real, Real] | None) -> State:
-    begin = guess(at, "informed") if start is None else scaled.unknowns(*start)
-    found = scaled.search(equations, begin, at, plain_steps=scaled.RELAXED if start is None else 0)
-    x, readings = scaled.differentiable(equations, found, at)
-    R, Q, z = order_parameters(x)
-    return State(R, Q, Q, z, *measures(R, Q), *readings, scaled.outcome(found), found.residual)
+    def kernel(self, x: Array, theta: Setting, marks: Any) -> Kernel:
+        """The printed equations."""
+        R, Q, z = order_parameters(x)
+        gamma, gt, eta, alpha, _ = theta
+        Qh = 2 * gamma * (Q - R * R) / jnp.square(gt * z)  # Q = R^2 + z^2 (gt^2/gamma) Qh/2
+        s, b, c = gt * jnp.sqrt(Q / gamma), gt * gt * z / gamma, gt / (2 * (1 + gt * Qh))
+        m = -gt * Q / 2 - eta - c + b / 4 + jnp.array([0.0, 1.0]) * gt * R
+        P, w = cdf(m / s), theta.weights
+        zh = -alpha * w @ pdf(m / s) / s
+        selected = alpha * w @ P
+        r = jnp.stack([
+            (R - z * gt * alpha * w[1] * P[1]) / jnp.sqrt(Q),
+            z * (1 + gt * selected + gt * gt / gamma * zh) - 1,
+            (Qh - selected) * jnp.square(gt * z) / (2 * gamma * Q),
+        ])  # fmt: skip
+        f = eta * Qh + jnp.log1p(gt * Qh) / 2 - (1 + gt * Qh) * Q / 2
+        return Kernel(r, f, Readings(jnp.full((), jnp.nan), Qh / alpha, f))
 
 
-def soft_state(
-    law: Contaminated, rule: SoftSelection, alpha: Real, *, start: tuple[Real, Real, Real] | None = None
-) -> State:
+SOFT, HARD = Soft(), Hard()
+Start = tuple[float, float, float]
+
+
+def _solve(theory: Student, theta: Setting, start: Start | None) -> State:
+    begin = guess(theta, "informed") if start is None else unknowns(*np.array(start))
+    found = saddle.solve(theory, theta, begin, relaxations=RELAXATIONS if start is None else 0)
+    return read(theory, found, theta)
+
+
+def soft_state(law: Contaminated, rule: SoftSelection, alpha: float, *, start: Start | None = None) -> State:
     """The informed state of the printed soft theory; arguments as of `theory.state`. Its stability is not known.
 
     Where (A2) divides by zero there is none: its outcome is `absent`.
     """
-    require_double("printed.soft_state")
-    at = scaled.setting(law, rule, alpha)
-    found = _state(_soft_equations, at, start)
-    exists = jnp.square(at.gt) * found.z / at.gamma < SINGULAR  # sums over points step over the pole
-    nowhere = ~exists & (found.outcome == Outcome.converged)
-    return found._replace(outcome=jnp.where(nowhere, Outcome.absent, found.outcome))
+    theta = numbers(law, rule, alpha)
+    found = _solve(SOFT, theta, start)
+    exists = theta.gt**2 * found.z / theta.gamma < SINGULAR  # sums over points step over the pole
+    return found if exists or found.outcome is not Outcome.converged else found._replace(outcome=Outcome.absent)
 
 
-def hard_state(
-    law: Contaminated, rule: HardSelection, alpha: Real, *, start: tuple[Real, Real, Real] | None = None
-) -> State:
+def hard_state(law: Contaminated, rule: HardSelection, alpha: float, *, start: Start | None = None) -> State:
     """The informed state of the printed hard theory; arguments as of `theory.state`. Its stability is not known."""
-    require_double("printed.hard_state")
-    return _state(hard_equations, scaled.setting(law, rule, alpha), start)
-
-
-_HARD = branches.form(hard_equations)
+    return _solve(HARD, numbers(law, rule, alpha), start)
 
 
 @double
@@ -115,10 +118,9 @@ def hard_transition(law: Contaminated, rule: HardSelection, alpha: float) -> flo
         rule: the student.
         alpha: examples per dimension.
     """
-    at = branches.numbers(law, rule, alpha)
-    gt, high = float(at.gt), 15.0 + float(at.gt + at.gt**2 / at.gamma)
-    curve = branches.follow(_HARD, at, (-gt / 2 - 5.0, high))
-    return saddle.first(saddle.locate(_HARD.landscape.free_energy, curve)).control  # pyright: ignore[reportArgumentType]
+    theta = numbers(law, rule, alpha)
+    gt, high = float(theta.gt), 15.0 + float(theta.gt + theta.gt**2 / theta.gamma)
+    return saddle.locate(follow(HARD, theta, (-gt / 2 - 5.0, high)), "free_energy")[0].control
 
 
 class Critical(NamedTuple):
@@ -147,7 +149,7 @@ def critical_fraction(gamma: float) -> Critical:
         gamma: that of law and student.
 
     Examples:
-        >>> from quenched.outliers.theory import printed
+        >>> from quenched.papers.dietrich1998 import printed
         >>> critical = printed.critical_fraction(1.0)
         >>> round(critical.eta, 3), critical.bracket > 0
         (4.623, True)
