@@ -25,11 +25,6 @@ from quenched.core import checks, system, verbs
 from quenched.core.types import Array, InputError, Key, Real, double, is_traced, label_tuple, real, real_tuple, reals
 
 
-def namespace(*values: Any) -> Any:
-    """`jax.numpy` where one of the values is a JAX array, traced or not, and NumPy for plain numbers."""
-    return jnp if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(values)) else np
-
-
 class Mixture(NamedTuple):
     """A law in numbers: what theory and simulation read of it."""
 
@@ -95,8 +90,9 @@ class TwoClusters(Law):
 
     def mixture(self) -> Mixture:
         """The law in numbers; cluster 0 is class +1, cluster 1 is class -1."""
-        p, lam, xp = self.prior, self.separation, namespace(self)
-        return Mixture(xp.stack([p, 1 - p]), xp.stack([lam, lam]), xp.asarray(self.variances), np.eye(2), (1, -1))
+        first, second = np.eye(2)  # products with arrays of NumPy serve numbers and what JAX traces alike
+        p, v = self.prior * first + (1 - self.prior) * second, self.variances[0] * first + self.variances[1] * second
+        return Mixture(p, self.separation * np.ones(2), v, np.eye(2), (1, -1))
 
 
 class Clusters(Law):
@@ -252,8 +248,7 @@ class Rule(eqx.Module):
     def table(self, law: Law) -> Any:
         """`g` for every prototype and every cluster, shape `[K, M]`."""
         S, sigma = np.asarray(self.prototypes(law))[:, None], np.asarray(law.mixture().labels)[None, :]
-        g = self.g(S, sigma)
-        return namespace(g).broadcast_to(g, (S.shape[0], sigma.shape[1])).astype(float)
+        return self.g(S, sigma) * np.ones((S.shape[0], sigma.shape[1]))
 
 
 class LVQ1(Rule):
@@ -261,7 +256,7 @@ class LVQ1(Rule):
 
     def g(self, S: Any, sigma: Any) -> Any:
         """+1 for the own class, -1 otherwise."""
-        return namespace(S, sigma).where(S == sigma, 1.0, -1.0)
+        return 2.0 * (S == sigma) - 1.0
 
 
 class LVQPlus(Rule):
@@ -269,7 +264,7 @@ class LVQPlus(Rule):
 
     def g(self, S: Any, sigma: Any) -> Any:
         """1 for the own class, 0 otherwise."""
-        return namespace(S, sigma).where(S == sigma, 1.0, 0.0)
+        return 1.0 * (S == sigma)
 
 
 class VQ(Rule):
@@ -291,7 +286,7 @@ class LVQ21(Rule):
 
     def g(self, S: Any, sigma: Any) -> Any:
         """+1 for the own class, -1 otherwise."""
-        return namespace(S, sigma).where(S == sigma, 1.0, -1.0)
+        return 2.0 * (S == sigma) - 1.0
 
 
 class Numbers(NamedTuple):
@@ -310,7 +305,7 @@ def numbers(law: Law, rule: Rule) -> Numbers:
     """Law and rule as arrays."""
     mix = law.mixture()
     wrong = np.asarray(rule.prototypes(law))[:, None] != np.asarray(mix.labels)[None, :]
-    rate = rule.rate if isinstance(rule.rate, Schedule) else namespace(rule.rate).asarray(rule.rate, dtype=float)
+    rate = rule.rate if isinstance(rule.rate, Schedule) else rule.rate * np.ones(())
     return Numbers(mix.p, mix.lam, mix.v, mix.gram, rule.table(law), wrong.astype(float), rate)
 
 

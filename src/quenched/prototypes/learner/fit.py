@@ -148,7 +148,7 @@ def _read(rule: Rule, data: Any, sample_weight: Any) -> _Table:
 def _read_labels(rule: Rule, y: Any, rows: int) -> np.ndarray:
     """Labels of the rows; zeros where there are none and the rule does not look at them."""
     if y is None:
-        S = jnp.arange(2)
+        S = np.arange(2)
         g = np.broadcast_to(np.asarray(rule.g(S[:, None], S[None, :])), (2, 2))
         if rule.all_move or not np.all(g == g[0, 0]):
             raise InputError(f"Argument `data` must be (X, y) for {type(rule).__name__}, but it has no y.")

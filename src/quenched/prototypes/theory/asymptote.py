@@ -8,6 +8,7 @@ prototypes that differ only in directions without signal. Stability comes from t
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks, flow
+from quenched.core.saddle.theory import QUICK
 from quenched.core.types import Array, InputError, Outcome, double
 from quenched.prototypes.model import (
     SCIENCE,
@@ -40,7 +42,7 @@ Row = dict[str, np.ndarray]
 """A rest state: `R`, `Q`, `error`, `growth` and the code of its `outcome`."""
 
 
-@jax.jit
+@functools.partial(jax.jit, compiler_options=QUICK)
 def _linear(n: Numbers, y: Array) -> tuple[Array, Array]:
     r"""$dy/d(\eta\alpha)$ and its Jacobian for the independent overlaps: $R$, and the upper triangle of $Q$."""
     K, M = n.g.shape

@@ -33,7 +33,7 @@ def optimum(law: TwoClusters, **sweep: Any) -> xr.Dataset:
         >>> from quenched import prototypes
         >>> best = prototypes.optimum(prototypes.TwoClusters(separation=1.0), prior=[0.5, 0.8])
         >>> best.error.values.round(4).tolist()
-        [0.2398, 0.1595]
+        [0.2398, 0.1581]
     """
     checks.kind("law", law, TwoClusters, "a TwoClusters law")
     question = SCIENCE.ask(law, verbs.Bayes(), sweep)

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import flow
+from quenched.core.saddle.theory import QUICK
 from quenched.core.types import Array, Outcome, Real, require_double
 from quenched.prototypes.model import SCIENCE, Law, Numbers, Rule, Start, count, numbers, rate_at, start_of
 from quenched.prototypes.theory import winners
@@ -157,7 +158,7 @@ def state(
     return every if times.ndim else State(*(x[0] for x in every))
 
 
-@functools.partial(jax.jit, static_argnames="all_move")
+@functools.partial(jax.jit, static_argnames="all_move", compiler_options=QUICK)
 def _kernel(n: Numbers, t: Array, y: Array, all_move: bool) -> Array:
     r"""$dy/d(\eta\alpha)$ of overlaps $y = (R, Q)$, one after the other, then the error there and the rate."""
     K, M = n.g.shape
