@@ -10,59 +10,35 @@ import xarray as xr
 
 import quenched
 from quenched import prototypes
-from quenched.core import controls, results, store
-from quenched.core.ensemble import Ensemble
+from quenched.core import results, store
 from quenched.core.store import OutputError
 from quenched.core.types import InputError
-from tests.tolerances import MACHINE
 
+KEY = jax.random.key(0)
 DATA = Path(__file__).parent / "data"
 
 
 @pytest.fixture(scope="module")
 def points():
-    """A result of twenty runs at two points and three times."""
+    """A result with numbers, words and attributes."""
     law, rule, rng = prototypes.TwoClusters(prior=0.7), prototypes.LVQ1(rate=0.2), np.random.default_rng(0)
-    values = {"error": rng.normal(size=(2, 20, 3)), "R": rng.normal(size=(2, 20, 3, 2))}
-    done = Ensemble(values, np.zeros((2, 20), bool), (), 2, 0, 0, 20)
-    plan, times = controls.expand(law, rule, {"prior": [0.3, 0.6]}), np.array([1.0, 2.0, 5.0])
-    dims = {"error": (), "R": ("prototype",)}
-    return results.assemble_runs(
-        done, plan, {"alpha": times}, dims, results.class_coords("prototype", [1, -1]),
-        science="prototypes", source="simulation", seed=results.seed(jax.random.key(0)),
-    )  # fmt: skip
+    named = {
+        "R": (("prior", "prototype"), rng.normal(size=(2, 2)), {"long_name": "overlap"}),
+        "R_run": (("prior", "prototype", "run"), rng.normal(size=(2, 2, 20))),
+        "runs": ("prior", [20, 20]),
+        "outcome": ("prior", np.array(["converged", "stalled"])),
+    }
+    facts = {"law": results.describe(law), "rule": results.describe(rule), "source": "simulation"}
+    about = results.provenance("prototypes", **facts)
+    return xr.Dataset(named, {"prior": [0.3, 0.6], "prototype": [1, -1]}, {**about, "seed": results.seed(KEY)})
 
 
 def test_a_result_says_where_it_comes_from(points):
     assert '"TwoClusters"' in points.attrs["law"]
     assert '"rate": 0.2' in points.attrs["rule"]
     assert points.attrs["version"] == results.version()
-    assert points.attrs["seed"]
+    assert points.attrs["seed"] == "threefry2x32:[0, 0]"
     assert points.attrs["source"] == "simulation"
-
-
-def test_mean_and_standard_error_are_those_of_the_runs(points):
-    for name in ("R", "error"):
-        runs = points[f"{name}_run"]
-        xr.testing.assert_allclose(points[name], runs.mean("run").rename(name))
-        stderr = runs.std("run", ddof=1) / np.sqrt(points.sizes["run"])
-        np.testing.assert_allclose(points[f"{name}_stderr"], stderr, atol=MACHINE)
-    assert points.runs.dims == ("prior",)
-    assert np.all(points.failed == 0)
-
-
-def test_failed_runs_are_kept_but_not_averaged():
-    law, rule = prototypes.TwoClusters(), prototypes.LVQ1()
-    value = np.array([[[1.0], [3.0], [np.nan]]])
-    done = Ensemble({"error": value}, np.array([[False, False, True]]), ("it broke",), 1, 0, 0, 3)
-    plan = controls.expand(law, rule, {})
-    result = results.assemble_runs(done, plan, {"alpha": np.array([1.0])}, {"error": ()}, {})
-    assert result.attrs["messages"] == "it broke"
-    assert float(result.error.squeeze()) == 2.0
-    assert float(result.error_stderr.squeeze()) == pytest.approx(1.0)
-    assert int(result.runs) == 2
-    assert int(result.failed) == 1
-    assert result.sizes["run"] == 3
 
 
 def test_save_and_load_give_the_same(points, tmp_path):

@@ -14,22 +14,21 @@ import io
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import xarray as xr
 
 from quenched.core import checks, controls, store
-from quenched.core.ensemble import Ensemble
 from quenched.core.store import OutputError as OutputError
 from quenched.core.system import require_memory
-from quenched.core.types import InputError, Key, Outcome, outcome_names
+from quenched.core.types import InputError, Key, outcome_names
 
 if TYPE_CHECKING:
     import h5py
+    import xarray as xr
 
 FORMAT = 2
 """Number of the file format."""
@@ -88,6 +87,8 @@ def assemble(
         coords: coordinates of those dimensions.
         **attrs: what else to say.
     """
+    import xarray as xr
+
     law, rule = plan.laws[0], plan.rules[0]
     named = {}
     for name, value in values.items():
@@ -105,60 +106,9 @@ def assemble(
     return result
 
 
-def assemble_runs(
-    done: Ensemble,
-    plan: controls.Plan,
-    axes: Mapping[str, np.ndarray],
-    dims: Mapping[str, tuple[str, ...]],
-    coords: Mapping[str, Any],
-    **attrs: Any,
-) -> xr.Dataset:
-    """Like `assemble` for the runs of an experiment: mean, standard error, and the runs themselves.
-
-    Args:
-        done: arrays `[points, runs, ...]`. Runs that failed are kept but take no part in the averages; what they
-            said stands in the attribute `messages`. An array `stalled` says which runs did not come to their end; it
-            becomes part of `outcome`.
-        plan: the sweep.
-        axes: further controls, common to all points.
-        dims: the dimensions each order parameter has by itself.
-        coords: coordinates of those dimensions.
-        **attrs: what else to say.
-    """
-    every, every_dims = {}, dict(dims)
-    for name, value in ((name, value) for name, value in done.values.items() if name != "stalled"):
-        every |= {name: done.mean(name), f"{name}_stderr": done.stderr(name), f"{name}_run": np.moveaxis(value, 1, -1)}
-        every_dims |= {f"{name}_stderr": dims[name], f"{name}_run": (*dims[name], "run")}
-    if done.messages:
-        attrs["messages"] = "; ".join(done.messages)
-    result = assemble(every, plan, axes, every_dims, coords, **attrs)
-    result["runs"] = (plan.dims, (~done.failed).sum(axis=1).reshape(plan.shape))
-    result["failed"] = (plan.dims, done.failed.sum(axis=1).reshape(plan.shape))
-    stalled = np.any(np.asarray(done.values.get("stalled", np.zeros(done.failed.shape))) > 0, axis=1)
-    lost = done.failed.all(axis=1).reshape(-1, *(1,) * (stalled.ndim - 1))
-    codes = np.where(lost, Outcome.failed, np.where(stalled, Outcome.stalled, Outcome.converged))
-    along = tuple(axes)[: stalled.ndim - 1]
-    result["outcome"] = ((*plan.dims, *along), outcome_names(codes).reshape((*plan.shape, *stalled.shape[1:])))
-    return result
-
-
-def stack(parts: Sequence[xr.Dataset], name: str, given: Any) -> xr.Dataset:
-    """Results at successive values of a control as one; the dimension goes if a single number was given."""
-    values = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    result: Any = xr.concat(parts, xr.Variable(name, values), data_vars="all", combine_attrs="override")
-    return result.isel({name: 0}) if np.ndim(given) == 0 else result
-
-
 def seed(key: Key) -> str:
     """A key as text."""
     return f"{jax.random.key_impl(key)}:{np.asarray(jax.random.key_data(key)).tolist()}"
-
-
-def class_coords(dim: str, labels: Any) -> dict[str, Any]:
-    """Coordinates of a dimension of labelled things: the labels where they are distinct, otherwise their place."""
-    labels = np.asarray(labels)
-    distinct = len(set(labels.tolist())) == len(labels)
-    return {dim: (dim, labels if distinct else np.arange(len(labels))), f"{dim}_label": (dim, labels)}
 
 
 def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
@@ -178,6 +128,8 @@ def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
         InputError: if the result holds what a netCDF file cannot.
         OutputError: if that place cannot be written; the result then lies in a temporary folder that is named.
     """
+    import xarray as xr  # takes half a second: here, as in all functions that need it
+
     checks.kind("result", result, xr.Dataset, "a dataset")
     target = checks.path("path", path)
     content = store.seal(_pack(result))
@@ -280,6 +232,7 @@ def _unpack(body: bytes) -> xr.Dataset:
         Exception: whatever h5py and xarray raise for what is not netCDF.
     """
     import h5py
+    import xarray as xr
 
     with h5py.File(io.BytesIO(body), "r") as file:  # h5netcdf leaves a file that it cannot open half made
         _check_sizes(file, body)

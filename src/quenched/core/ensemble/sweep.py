@@ -87,10 +87,6 @@ class Ensemble:
         squares = np.sum(np.where(good, self.values[name] - mean, 0.0) ** 2, axis=1)
         return np.where(count > 1, np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1)), np.inf)
 
-    def ordered(self, order: np.ndarray) -> Ensemble:
-        """The same with the axis after the runs in another order."""
-        return dataclasses.replace(self, values={name: value[:, :, order] for name, value in self.values.items()})
-
     def _sums(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The sum over good runs, their number, and which they are, all ready to broadcast."""
         if not isinstance(self.values, dict) or name not in self.values:
