@@ -31,7 +31,7 @@ def attrs(source, **more):
 
 def labelled(data, science):
     """With the words for axes that the results of a science have."""
-    for name, words in science.LABELS.items() if hasattr(science, "LABELS") else science.SCIENCE.labels.items():
+    for name, words in science.SCIENCE.labels.items():
         if name in data.variables:
             data[name].attrs["long_name"] = words
     return data

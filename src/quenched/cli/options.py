@@ -60,8 +60,7 @@ def introspect(name: str | None) -> Science:
     package, model, simulation = (importlib.import_module(f"quenched.{name}{m}") for m in ("", ".model", ".simulation"))
     kinds = (model, "Law"), (model, "Rule"), (model, "Start"), (simulation, "Simulator")
     tables = (_exported(package, getattr(home, kind, None)) for home, kind in kinds)
-    command = model.SCIENCE.command if hasattr(model, "SCIENCE") else getattr(model, "COMMAND", "")
-    return Science(str(name), package, command, *tables)
+    return Science(str(name), package, model.SCIENCE.command, *tables)
 
 
 def _exported(package: ModuleType, base: type | None) -> dict[str, type]:
