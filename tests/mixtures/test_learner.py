@@ -89,7 +89,7 @@ def test_stretched_steps_find_the_plain_maximum_sooner():
 
 
 def test_the_student_of_the_paper():
-    """One centre above the largest variance of the sample; below it two, along its direction; the same from any start."""
+    """One centre above the largest variance of the sample; below it two, along its direction, from any start."""
     S = sample()
     values, vectors = np.linalg.eigh(np.cov(S.T, bias=True))
     top = values[-1]

@@ -173,10 +173,6 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "mixtures.data": tables,
     "mixtures.components": st.integers(1, 4),
     "mixtures.n_init": st.integers(1, 2),
-    "mixtures.starts": st.just(2),
-    "mixtures.annealed": st.just(mixtures.Annealed()),
-    "mixtures.follow.from_width": usual,
-    "mixtures.follow.width": st.just([0.05, 4.5]),
     "Annealed.from_width": st.none() | positive,
     # outliers
     "outliers.law": contaminated,
@@ -312,8 +308,8 @@ ALWAYS = {
 """Optional arguments that keep a verb short."""
 FEW = {
     "prototypes.curve": 4, "prototypes.measure": 3, "prototypes.asymptote": 2, "mixtures.curve": 1,
-    "mixtures.phase_lines": 1, "mixtures.transitions": 1, "mixtures.measure": 2, "mixtures.spectrum": 1,
-    "mixtures.follow": 1, "outliers.curve": 1, "outliers.transitions": 1, "outliers.measure": 2, "outliers.onsets": 1,
+    "mixtures.phase_lines": 1, "mixtures.transitions": 1, "mixtures.measure": 2,
+    "outliers.curve": 1, "outliers.transitions": 1, "outliers.measure": 2, "outliers.onsets": 1,
     "outliers.asymptote": 3, "processes.curve": 2, "processes.measure": 2, "processes.most_likely": 2,
     "processes.tune": 2, "processes.forecast": 2, "fields.measure": 2, "replica.curve": 2, "replica.transitions": 1,
 }  # fmt: skip
