@@ -234,33 +234,33 @@ def test_the_best_width_lies_between_the_true_one_and_the_splitting():
 
 
 def test_the_pure_function_is_the_curve_and_has_two_derivatives(double):
-    """Implicit differentiation against finite differences, with and without a jump of the field; vmap = one by one."""
+    """In all phases; derivatives against finite differences, with and without a jump of the field; vectorised."""
+    names = ("r", "q", "error", "energy", "free_energy", "stability")
 
-    def error(width):
-        return theory.state(TwoGaussians(2.0), MaximumLikelihood(width), 1.0).error
+    def error(width, separation, alpha):
+        found = theory.state(TwoGaussians(separation), MaximumLikelihood(width), alpha)
+        return found.error, found
 
-    def three(width):
-        return error(width), jax.grad(error)(width), jax.hessian(error)(width)
+    def slope(width, *rest):
+        _, value, found = jax.jvp(lambda w: error(w, *rest), (width,), (1.0,), has_aux=True)
+        return value, found
 
-    widths = np.array([3.0, 0.8])
-    many = jax.jit(jax.vmap(three))
-    value, slope, bend = many(widths)
-    np.testing.assert_allclose(value, at(1.0, 2.0, widths).error.values, rtol=ALGEBRA)
-    (up, slope_up, _), (down, slope_down, _) = many(widths + 1e-4), many(widths - 1e-4)
-    np.testing.assert_allclose(slope, (up - down) / 2e-4, rtol=1e-5)
-    np.testing.assert_allclose(bend, (slope_up - slope_down) / 2e-4, rtol=GRADIENT)
+    @jax.jit
+    @jax.vmap
+    def every(width, *rest):
+        value, bend, found = jax.jvp(lambda w: slope(w, *rest), (width,), (1.0,), has_aux=True)
+        return value, bend, found
 
-
-def test_phases_of_the_pure_function(double):
-    """The same program for every width: random, ordered and unsplit, as on the host."""
-    law, widths = TwoGaussians(1.0), np.array([0.5, 1.5, 3.0])
-    one = jax.jit(lambda width: theory.state(law, MaximumLikelihood(width), 5.0))
-    host = theory.curve(law, MaximumLikelihood(), alpha=5.0, width=widths)
-    for i, width in enumerate(widths):
-        found = one(width)
-        assert theory.Phase(int(found.phase)).name == str(host.phase[i].values)
-        for name in ("r", "q", "error", "energy", "free_energy", "stability"):
-            np.testing.assert_allclose(getattr(found, name), host[name][i], rtol=ALGEBRA, atol=ALGEBRA)
+    widths, rest = np.array([3.0, 0.8, 1.5, 0.5, 3.0]), (np.array([2.0, 2.0, 1, 1, 1]), np.array([1.0, 1.0, 5, 5, 5]))
+    first, second, found = every(widths, *rest)
+    (up, _, after), (down, _, before) = every(widths + 1e-4, *rest), every(widths - 1e-4, *rest)
+    np.testing.assert_allclose(first[:3], (after.error - before.error)[:3] / 2e-4, rtol=1e-5)
+    np.testing.assert_allclose(second[:2], (up - down)[:2] / 2e-4, rtol=GRADIENT)
+    assert [theory.Phase(int(p)).name for p in found.phase] == ["ordered", "ordered", "ordered", "random", "unsplit"]
+    for i, (width, separation, alpha) in enumerate(zip(widths, *rest, strict=True)):
+        host = at(alpha, separation, width)
+        for name in names:
+            np.testing.assert_allclose(getattr(found, name)[i], host[name].item(), rtol=ALGEBRA, atol=ALGEBRA)
 
 
 def test_a_sweep_is_its_points():
