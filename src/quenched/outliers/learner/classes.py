@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,6 +106,11 @@ def log_ratios(Z: np.ndarray, state: State) -> np.ndarray:
     return Z @ (g * c).T - own - burden(np.einsum("ni,ni->n", Z, Z), state, Z.shape[1])[0, :, None]
 
 
+def _cut(n: int, height: int) -> list[slice]:
+    """Rows in tiles."""
+    return [slice(first, min(first + height, n)) for first in range(0, n, height)]
+
+
 @dataclasses.dataclass(frozen=True)
 class Classes:
     """The model of a table: its rows, what is to be found, and how rows are selected."""
@@ -127,29 +132,31 @@ class Classes:
     def expect(self, state: State) -> Sums:
         """The E-step: how much each row counts, by one pass over the table. [dietrich1998, eqs. (24), (29)]"""
         Z, omega, ends, shift = self.rows.Z, self.rows.omega, self.rows.ends, self.rows.shift
-        c, g = state.centres, state.gamma[:, None]
-        (n, N), W = Z.shape, len(c)
-        p, total, gain, height = np.empty((W, n)), np.zeros_like(c), np.zeros(W), max(1, TILE // N)
-        own, price = 0.5 * g * ((c * c).sum(2) + state.unknown), self.price(state)
-        for k, (begin, end) in enumerate(itertools.pairwise(ends)):
-            gc = g * c[:, k]
-            for first in range(begin, end, height):
-                t = slice(first, min(first + height, end))
-                h = gc @ Z[t].T - own[:, k, None] - (price[:, t] if price.shape[1] == n else price)
+        (n, N), c, gc = Z.shape, state.centres, state.gamma[:, None, None] * state.centres
+        own, price = 0.5 * ((gc * c).sum(2) + state.gamma[:, None] * state.unknown), self.price(state)
+        p, total, gain = np.empty((len(c), n)), np.zeros_like(c), np.zeros(len(c))
+        for t in _cut(n, max(1, TILE // N)):
+            parts = [(k, slice(max(t.start, begin), min(t.stop, end))) for k, (begin, end) in enumerate(pairwise(ends))]
+            parts = [(k, s) for k, s in parts if s.start < s.stop]
+            h = p[:, t]
+            for k, s in parts:
+                np.subtract(gc[:, k] @ Z[s].T, own[:, k, None], out=p[:, s])
                 if shift is not None:
-                    h += gc[:, :1] * shift[:, t]
-                weights, gains = self.selection.weigh(h)
-                p[:, t] = omega[t] * weights
-                gain += gains @ omega[t]
-                total[:, k] += p[:, t] @ Z[t]
+                    p[:, s] += gc[:, k, :1] * shift[:, s]
+            h -= price[:, t] if price.shape[1] == n else price
+            weights, gains = self.selection.weigh(h)
+            np.multiply(omega[t], weights, out=h)
+            gain += gains @ omega[t]
+            for k, s in parts:
+                total[:, k] += p[:, s] @ Z[s]
                 if shift is not None:
-                    total[:, k, 0] += np.einsum("wn,wn->w", p[:, t], shift[:, t])
+                    total[:, k, 0] += np.einsum("wn,wn->w", p[:, s], shift[:, s])
         return self.add_up(p, total, gain, state)
 
     def count_all(self, state: State) -> Sums:
         """Every row counts."""
         Z, omega, ends, shift = self.rows.Z, self.rows.omega, self.rows.ends, self.rows.shift
-        blocks, W = [slice(*pair) for pair in itertools.pairwise(ends)], len(state.eta)
+        blocks, W = [slice(*pair) for pair in pairwise(ends)], len(state.eta)
         total = np.tile(np.stack([omega[t] @ Z[t] for t in blocks]), (W, 1, 1))
         if shift is not None:
             total[:, :, 0] += np.stack([shift[:, t] @ omega[t] for t in blocks], axis=1)
