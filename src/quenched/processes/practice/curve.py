@@ -13,11 +13,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import xarray as xr
 
 from quenched.core import checks, results
 from quenched.core.ensemble import Ensemble, ensemble
@@ -28,6 +27,9 @@ from quenched.processes.model import MEASURES, Empirical, GaussianProcess, Total
 from quenched.processes.simulation.measure import LatinHypercube, World, block_of, finish, world_of
 from quenched.processes.theory.closures import Closure
 from quenched.processes.theory.curve import LARGEST_EXACT, Solver, answer
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 BLOCK = LatinHypercube(draws=4)
 """Draws that are stratified together; few, so that the error of their mean is known from many blocks."""

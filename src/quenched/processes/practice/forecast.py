@@ -24,12 +24,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 import threadpoolctl
-import xarray as xr
 
 from quenched.core import checks, results
 from quenched.core.progress import progress, say
@@ -42,6 +41,9 @@ from quenched.processes.practice.judgement import FARTHEST, FEWEST_FORECAST, Z80
 from quenched.processes.practice.table import read
 from quenched.processes.simulation import subsets
 from quenched.processes.theory import continuation
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 GROUPS = 10
 """Groups of rows that the jackknife leaves out in turn."""
@@ -285,11 +287,8 @@ def _measured(
 def _model_error(doublings: np.ndarray, gap: np.ndarray, b: float, H: float) -> np.ndarray:
     """The error of the shape beyond all rows that its own spread does not show, in the log.
 
-    Args:
-        doublings: how often $N$ has to be doubled for each size.
-        gap: between the two kinds of cross-validation, at each size.
-        b: log deviation of the backtest, which is over one doubling.
-        H: log ratio of the two kinds of cross-validation at $N$.
+    It grows with the doublings of $N$, the gap between the two kinds of cross-validation at each size, and what the
+    backtest (over one doubling) and the two kinds at $N$ leave in doubt.
     """
     doubt = max(abs(b) if np.isfinite(b) else 0.0, H if H > judgement.ROUGH_GAP else 0.0)
     near = np.minimum(doublings, 1.0)  # at N itself leave-one-out is exact, and the shape is certain
@@ -320,6 +319,8 @@ def _anew(
 
 def _beyond(found: judgement.Found, world: _World, sizes: np.ndarray) -> xr.Dataset:
     """The forecast over `examples`, before anything is refused."""
+    import xarray as xr
+
     scale, N = float(world.law.units()[1]), world.table.rows
     wide, narrow = np.exp(Z80 * found.spread), np.exp(Z80 * found.gain_spread)
     values = {

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from quenched.core.columns import FEWEST, Column, check, power_of_two, read_column
 from quenched.core.types import InputError, printable
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 USUAL = 1e100
 """Size of targets, and of one over them, within which they are taken as they are."""
@@ -42,16 +44,12 @@ class Table(NamedTuple):
 
 
 def read(X: Any, y: Any, names: Sequence[str] | None, *, keep: bool) -> Table:
-    """Look at a table and standardise its columns.
+    """Check the arguments of `forecast` and standardise the columns.
 
-    Args:
-        X: the inputs, `[N, d]` or `[N]`; a data frame gives the names of its columns.
-        y: the targets `[N]`.
-        names: of the columns, for sentences.
-        keep: whether constant columns are kept, as zeros, for a kernel that expects them; otherwise they are dropped.
+    Constant columns are dropped, unless `keep` has them as zeros for a kernel that expects them.
 
     Raises:
-        InputError: in one sentence, if these are not numbers, not finite, too few or all the same.
+        InputError: if these are not numbers, not finite, too few or all the same.
     """
     inputs, (target,) = _columns("X", X, names), _column("y", y)
     rows = {len(column.values) for column in (*inputs, target)}

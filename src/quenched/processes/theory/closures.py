@@ -65,13 +65,7 @@ class Closure(eqx.Module):
 
     @abc.abstractmethod
     def site(self, g: Array, counts: Counts, s2: Array) -> Site:
-        r"""Effective precision and fluctuation of rows with posterior variance `g`.
-
-        Args:
-            g: posterior variances $g_i$.
-            counts: of mean $\mu = m/N$.
-            s2: $\sigma^2$.
-        """
+        r"""Effective precision and fluctuation of rows with posterior variance `g` and noise variance `s2`."""
 
 
 class Variational(Closure):

@@ -39,16 +39,7 @@ class Factor(NamedTuple):
 
 
 def factorise(law: Empirical, rule: GaussianProcess, rank: int) -> Factor:
-    """Choose pivots and compute the factor.
-
-    Args:
-        law: the world.
-        rule: the student.
-        rank: columns at most; fewer if they describe everything.
-
-    Raises:
-        InputError: if the kernel is not positive definite or not finite.
-    """
+    """Choose pivots and compute the factor, of fewer than `rank` columns if these describe everything."""
     N, kernel = law.rows, rule.kernel
     candidates = np.rint(np.linspace(0, N - 1, min(N, CANDIDATES))).astype(int)
     X: Any = np.asarray(law.inputs) if callable(kernel) else np.arange(N)
