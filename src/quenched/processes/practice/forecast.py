@@ -13,7 +13,7 @@ falls as $1/m$.
 
 The 80% interval adds, in the log, the errors of the level, of the shape (a jackknife; below $N$ also of the draws), of
 the model (what a backtest and the two kinds of cross-validation disagree by) and of the hyperparameters. Rows that are
-copies of others count once, everywhere. Where the method has no right to speak it refuses in a sentence; what was
+copies of others count once, everywhere. Where the method does not apply there is a sentence instead; what was
 measured stays.
 
 Assumed: rows are independent draws of one law, now and later. The forecast is a report, not an objective: minimised
@@ -80,7 +80,7 @@ def forecast(
     Args:
         X: the inputs `[N, d]` (or `[N]`), numbers without gaps.
         y: the targets `[N]`.
-        examples: numbers $m$ of rows to speak about, increasing; by default N/8, N/4, N/2, N, 2N, 4N and 10N.
+        examples: numbers $m$ of rows, increasing; by default N/8, N/4, N/2, N, 2N, 4N and 10N.
         rule: where tuning starts, or what to use as it is; by default a squared exponential with a length for each
             column.
         tune: whether hyperparameters are tuned, by the evidence.
@@ -130,7 +130,7 @@ def forecast(
             result = result.assign({name: ("examples", value) for name, value in anew.items()})
     refusal = judgement.refusal(found, world.copies)
     remarks = [*table.remarks, *tuned.remarks, *judgement.remarks(found, known, world.copies)]
-    return table.in_own_units(_speak(result, found, refusal, remarks, world, tuned.rule, known))
+    return table.in_own_units(_finish(result, found, refusal, remarks, world, tuned.rule, known))
 
 
 def _threads() -> contextlib.AbstractContextManager[Any]:
@@ -167,7 +167,7 @@ class _World(NamedTuple):
         return self.table.rows - self.law.rows
 
     def rows(self, sizes: np.ndarray) -> np.ndarray:
-        """How many different rows there are among so many."""
+        """The number of different rows among some numbers of rows."""
         return sizes * (self.law.rows / self.table.rows)
 
 
@@ -314,7 +314,7 @@ def _anew(
     return dict(zip(("check_error", "check_error_stderr"), values, strict=True))
 
 
-# What is said ---------------------------------------------------------------------------------------------------------
+# The result ----------------------------------------------------------------------------------------------------------
 
 
 def _beyond(found: judgement.Found, world: _World, sizes: np.ndarray) -> xr.Dataset:
@@ -337,7 +337,7 @@ def _beyond(found: judgement.Found, world: _World, sizes: np.ndarray) -> xr.Data
                       {"examples": ("examples", sizes, {"long_name": LABELS["examples"]})})  # fmt: skip
 
 
-def _speak(
+def _finish(
     result: xr.Dataset,
     found: judgement.Found,
     refusal: str,
@@ -346,7 +346,7 @@ def _speak(
     rule: GaussianProcess,
     known: Prior,
 ) -> xr.Dataset:
-    """Take back what may not be said, and say why; describe where the rest comes from."""
+    """Mask refused sizes and record the reasons; describe where the rest comes from."""
     sizes, N = result["examples"].values, world.table.rows
     far = f"This is more than {FARTHEST} times the {N} rows at hand."
     refused = np.array([refusal or (far if m > FARTHEST * N else "") for m in sizes])

@@ -1,4 +1,4 @@
-"""A table that was looked at: everything a forecast cannot work with is said in one sentence."""
+"""The table of a forecast: checked, with standardised columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Table(NamedTuple):
     Attributes:
         X: `[N, d]`, of mean 0 and variance 1.
         y: `[N]`, in units of `unit`.
-        unit: of the targets: 1, or a power of two where their squares would be no numbers.
+        unit: of the targets: 1, or a power of two where their squares would overflow or vanish.
         remarks: sentences about what was done.
     """
 
@@ -39,8 +39,8 @@ class Table(NamedTuple):
         if self.unit == 1:
             return result
         there = {name: result[name] * self.unit for name in OWN_UNITS if name in result}
-        said = {n: result.attrs[n] * self.unit for n in OWN_UNITS if n in result.attrs and n not in there}
-        return result.assign(there).assign_attrs(said)
+        attrs = {n: result.attrs[n] * self.unit for n in OWN_UNITS if n in result.attrs and n not in there}
+        return result.assign(there).assign_attrs(attrs)
 
 
 def read(X: Any, y: Any, names: Sequence[str] | None, *, keep: bool) -> Table:

@@ -100,7 +100,7 @@ class Cavity(Closure):
 
 
 def closure_of(closure: Any) -> Closure:
-    """The closure that was asked for, by default `Cavity()`."""
+    """Check a closure; by default it is `Cavity()`."""
     closure = Cavity() if closure is None else closure
     checks.kind("closure", closure, Closure, "Cavity() or Variational()")
     return closure

@@ -38,7 +38,7 @@ FAINT = 1e-6
 
 
 class Spectrum(NamedTuple):
-    """What the continuation needs to know of a table and a kernel.
+    """What the continuation takes from a table and a kernel.
 
     Attributes:
         lam: `[r]`, the eigenvalues of the kernel matrix that are not zero.
@@ -54,7 +54,7 @@ class Spectrum(NamedTuple):
 
 
 class Modes(NamedTuple):
-    """A spectrum with its eigenvectors, for what is asked row by row.
+    """A spectrum with its eigenvectors, for what is needed row by row.
 
     Attributes:
         spectrum: eigenvalues and projections.

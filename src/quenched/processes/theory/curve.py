@@ -72,7 +72,7 @@ def estimates_632(oob: np.ndarray, known: Reference) -> tuple[np.ndarray, np.nda
 class Solver:
     """The theory of one law and rule, size after size.
 
-    Sizes must be asked for in ascending order: each begins at the solution of the one before.
+    Sizes must be solved in ascending order: each begins at the solution of the one before.
 
     Attributes:
         about: facts about the kernel: `jitter`, and for a low rank what it neglects.
