@@ -6,8 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from quenched.core import saddle
@@ -23,8 +21,6 @@ BRANCH_POINT = 1e-8
 """At a bifurcation the equations are singular: rounding of 1e-16 moves the point by its square root."""
 T = 0.5
 
-himmelblau = saddle.Landscape(lambda x, c, _: (x[0] ** 2 + x[1] - 11) ** 2 + (x[0] + x[1] ** 2 - 7) ** 2)
-wells = saddle.Landscape(lambda x, c, _: jnp.sum((x**2 - 1) ** 2 + 0.1 * x))
 fold = saddle.Landscape(equations=lambda x, p, _: x**2 + p)
 circle = saddle.Landscape(equations=lambda x, p, _: x**2 + p**2 - 1)
 line = saddle.Landscape(equations=lambda x, p, _: x - p)
@@ -47,58 +43,6 @@ three = saddle.Landscape(mixed)
 def loop():
     """The magnet's states as the field falls from one end to the other."""
     return saddle.follow(magnets.IN_FIELD, [1.0], Setting(0.5, T), "control", (-0.5, 0.5), upwards=False)
-
-
-# all stationary points
-
-
-def test_magnet_has_three_states_below_its_critical_temperature():
-    found = saddle.stationary_points(magnets.IN_FIELD, Setting(0.0, T), [-1.5], [1.5])
-    assert [(point.index, point.outcome) for point in found] == [(i, Outcome.converged) for i in (0, 0, 1)]
-    m = np.sort([point.x[0] for point in found])
-    np.testing.assert_allclose(magnets.field(m, T), 0, atol=SOLVED)
-    np.testing.assert_allclose(m, -m[::-1], atol=SOLVED)
-    assert max(point.residual for point in found) < SOLVED
-
-
-@settings(max_examples=15, deadline=None, derandomize=True)
-@given(st.floats(0.3, 1.7), st.floats(-0.4, 0.4))
-def test_number_of_states_changes_at_the_spinodal(temperature, h):
-    edge = abs(magnets.spinodal(temperature)[0]) if temperature < 1 else 0.0
-    if abs(abs(h) - edge) < 1e-3 or abs(temperature - 1) < 1e-3:
-        return  # states about to merge
-    found = saddle.stationary_points(magnets.IN_FIELD, Setting(h, temperature), [-1.5], [1.5], starts=16)
-    assert len(found) == (3 if temperature < 1 and abs(h) < edge else 1)
-    np.testing.assert_allclose([magnets.field(p.x[0], temperature) for p in found], h, atol=tolerances.SAME)
-
-
-def test_a_degenerate_state_is_one_state():
-    (found,) = saddle.stationary_points(magnets.IN_FIELD, Setting(0.0, 1.0), [-1.5], [1.5])  # m^4 at the bottom
-    assert abs(found.x[0]) < 1e-4
-
-
-def test_himmelblau_has_nine():
-    found = saddle.stationary_points(himmelblau, Setting(), [-6, -6], [6, 6], starts=32)
-    assert [point.index for point in found] == [0, 0, 0, 0, 1, 1, 1, 1, 2]
-    f = [point.free_energy for point in found]
-    np.testing.assert_allclose(f[:4], 0, atol=SOLVED)
-    np.testing.assert_allclose(found[8].x, [-0.270845, -0.923039], atol=1e-6)
-    assert np.all(np.diff(f) >= 0)
-
-
-def test_deflation_finds_every_combination_of_wells():
-    # one well is stationary at the three roots of 4 x^3 - 4 x + 0.1; of n wells any combination is
-    found = saddle.stationary_points(wells, Setting(), [-2] * 3, [2] * 3)
-    roots, x = np.sort(np.roots([4, 0, -4, 0.1]).real), np.array([point.x for point in found])
-    nearest = np.abs(x[..., None] - roots).argmin(axis=-1)
-    assert len(found) == len({tuple(n) for n in nearest}) == 27
-    np.testing.assert_allclose(x, roots[nearest], atol=SOLVED)
-    np.testing.assert_array_equal([point.index for point in found], (nearest == 1).sum(axis=1))
-
-
-def test_points_outside_the_box_are_dropped():
-    assert len(saddle.stationary_points(magnets.IN_FIELD, Setting(0.0, T), [0.5], [1.5])) == 1
-    assert saddle.stationary_points(magnets.IN_FIELD, Setting(0.0, T), [0.2], [0.5]) == ()
 
 
 # one state
@@ -212,8 +156,8 @@ def test_magnet_through_both_spinodals(loop):
         assert mark.x[0] == pytest.approx(sign * m, abs=SOLVED)
         assert mark.residual < SOLVED
     unstable = np.abs(loop.x[:, 0]) < m - 1e-6
-    np.testing.assert_array_equal(loop.index[unstable], 1)
-    np.testing.assert_array_equal(loop.index[np.abs(loop.x[:, 0]) > m + 1e-6], 0)
+    np.testing.assert_array_equal(loop.unstable[unstable], 1)
+    np.testing.assert_array_equal(loop.unstable[np.abs(loop.x[:, 0]) > m + 1e-6], 0)
 
 
 def test_three_order_parameters_fold_where_the_magnet_does():
@@ -243,18 +187,17 @@ def test_the_unit_of_the_free_energy_does_not_matter(unit):
     h, _ = magnets.spinodal(T)
     assert [mark.control for mark in branch.folds] == pytest.approx([h, -h], abs=SOLVED)
     assert [mark.control for mark in saddle.crossings(branch, branch)] == pytest.approx([0], abs=SOLVED)
-    assert len(saddle.stationary_points(in_other_units, Setting(0.0, args), [-1.5], [1.5])) == 3
+    assert saddle.solve(in_other_units, Setting(0.05, args), [0.9]).unstable == 0
 
 
 def test_equations_that_hold_on_one_side_only():
     # x = p ln x has a number for x > 0; p = x / ln x is least at x = e, where p = e
     half = saddle.Landscape(equations=lambda x, p, _: x - p * jnp.log(x))
-    found = saddle.stationary_points(half, Setting(3.0), [-8.0], [8.0])
-    np.testing.assert_allclose([point.x / np.log(point.x) for point in found], 3, rtol=SOLVED)
-    assert len(found) == 2
-    branch = saddle.follow(half, found[1].x, Setting(3.0), "control", (0.0, 3.0), upwards=False)
+    large, small = (saddle.solve(half, Setting(3.0), [start]).x[0] for start in (5.0, 1.5))
+    np.testing.assert_allclose([x / np.log(x) for x in (large, small)], 3, rtol=SOLVED)
+    branch = saddle.follow(half, [large], Setting(3.0), "control", (0.0, 3.0), upwards=False)
     assert branch.folds[0].control == pytest.approx(np.e, abs=SOLVED)
-    assert branch.x[-1, 0] == pytest.approx(found[0].x[0], abs=SOLVED)
+    assert branch.x[-1, 0] == pytest.approx(small, abs=SOLVED)
 
 
 def test_magnet_splits_at_its_critical_temperature():
@@ -263,7 +206,7 @@ def test_magnet_splits_at_its_critical_temperature():
     (mark,) = trunk.bifurcations
     assert mark.control == pytest.approx(1, abs=BRANCH_POINT)
     assert mark.residual < BRANCH_POINT
-    np.testing.assert_array_equal(trunk.index, np.where(trunk.control < 1, 1, 0))
+    np.testing.assert_array_equal(trunk.unstable, np.where(trunk.control < 1, 1, 0))
     # along the arms themselves the control turns at the same point, and that is no spinodal
     m = 0.9575040240772687  # m = tanh 2m
     whole = saddle.follow(magnets.IN_TEMPERATURE, [m], Setting(0.5, 0.0), "control", (0.5, 1.5))
@@ -350,7 +293,7 @@ def test_the_state_of_an_arm_at_a_control(loop):
         state = arm.find(0.05)
         assert magnets.field(state.x[0], T) == pytest.approx(0.05, abs=SOLVED)
         assert np.sign(state.x[0]) == sign
-        assert (state.control, state.index) == (0.05, 0)
+        assert (state.control, state.unstable) == (0.05, 0)
     assert middle.find(0.0).x[0] == pytest.approx(0, abs=SOLVED)
     assert upper.find(-0.4) is None
     with pytest.raises(InputError, match="arm"):
@@ -446,7 +389,6 @@ def test_no_state_is_an_outcome():
         branch = saddle.follow(landscape, [start], Setting(0.0), "control", (-1.0, 1.0))
         assert (branch.end, branch.outcome) == (saddle.End.lost, Outcome.failed)
         assert branch.x.tolist() == [[start]]
-        assert saddle.stationary_points(landscape, Setting(), [-1.0], [1.0], starts=4) == ()
 
 
 def test_a_start_where_slopes_vanish_is_no_state():
@@ -481,13 +423,9 @@ def test_a_branch_that_stops_existing_is_lost():
         ("`low`", lambda: saddle.follow(line, [0.0], Setting(0.0), "control", (-1.0, 1.0), low=1.0, high=-1.0)),
         ("`step`", lambda: saddle.follow(line, [0.0], Setting(0.0), "control", (-1.0, 1.0), step=0.0)),
         ("`max_points`", lambda: saddle.follow(line, [0.0], Setting(0.0), "control", (-1.0, 1.0), max_points=0)),
-        ("`low`", lambda: saddle.stationary_points(line, Setting(), [1.0], [0.0])),
-        ("`low`", lambda: saddle.stationary_points(line, Setting(), [1.0, 2.0], [0.0])),
-        ("`high`", lambda: saddle.stationary_points(line, Setting(), [1.0], [np.inf])),
-        ("`starts`", lambda: saddle.stationary_points(line, Setting(), [0.0], [1.0], starts=0)),
         ("`free_energy`", lambda: saddle.Landscape()),
-        ("`free_energy` must return one number", lambda: saddle.stationary_points(saddle.Landscape(
-            lambda x, c, _: x), Setting(), [0.0], [1.0])),
+        ("`free_energy` must return one number", lambda: saddle.solve(saddle.Landscape(
+            lambda x, c, _: x), Setting(), [0.0])),
         ("`equations` must return", lambda: saddle.follow(saddle.Landscape(
             equations=lambda x, c, _: x[0]), [0.0], Setting(0.0), "control", (-1.0, 1.0))),
     ],

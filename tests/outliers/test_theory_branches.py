@@ -177,6 +177,18 @@ def test_free_energies_are_equal_at_a_transition(soft_lines):
     np.testing.assert_allclose(found.Q[1, 1], 0.629, atol=GIVEN)
 
 
+@pytest.mark.parametrize(("along", "rule"), [("gamma", HARD), ("rule_gamma", HardSelection(10.0))])
+def test_lines_along_another_control_meet_those_in_eta(hard_lines, along, rule):
+    """At the eta of a transition the control is the law's own; where selecting nothing begins is known."""
+    law = Contaminated(10.0, hard_lines.informed_overfit.sel(alpha=20.0).item())
+    found = transitions(law, rule, along=along, alpha=20.0, limits=(7.0, 20.0))
+    assert found.attrs["along"] == along
+    np.testing.assert_allclose(found.informed_overfit, 10.0, rtol=EQUAL)
+    assert found.informed_overfit_outcome == "converged"
+    if along == "rule_gamma":  # eta = -g/2 + g^2/20
+        np.testing.assert_allclose(found.trivial_end, 5 + np.sqrt(25 + 20 * law.eta), rtol=EQUAL)
+
+
 # ---- unlimited examples
 
 
@@ -255,6 +267,8 @@ def test_the_printed_critical_fraction_is_no_state():
         (lambda: transitions(LAW, Hebb(), alpha=1.0), "rule"),
         (lambda: transitions(LAW, SOFT, alpha=1.0, eta=[1.0]), "eta"),
         (lambda: transitions(LAW, SOFT, alpha=-1.0), "alpha"),
+        (lambda: transitions(LAW, SOFT, alpha=1.0, along="width"), "width"),
+        (lambda: transitions(LAW, SOFT, alpha=1.0, along="gamma", limits=(2.0, 1.0)), "limits"),
         (lambda: printed.critical_fraction(0.0), "gamma"),
     ],
 )

@@ -51,7 +51,7 @@ def expand(law: Any, rule: Any, controls: dict[str, Any]) -> Plan:
     fixed: dict[str, dict[str, Any]] = {"law": {}, "rule": {}}
     swept: list[tuple[str, str, str, list[Any]]] = []
     for name, value in controls.items():
-        owner, field = _owner(law, rule, name)
+        owner, field = find_owner(law, rule, name)
         declared = law if owner == "law" else rule
         values = _sequence(name, value, inner=np.ndim(getattr(declared, field)))
         if values is None:
@@ -82,17 +82,17 @@ def fields(declared: Any) -> dict[str, Any]:
 
 def value(law: Any, rule: Any, name: str) -> Any:
     """The value of a control in a law and a rule."""
-    owner, field = _owner(law, rule, name)
+    owner, field = find_owner(law, rule, name)
     return getattr(law if owner == "law" else rule, field)
 
 
 def find(law: Any, rule: Any, given: Iterable[str], name: str) -> str:
     """The name among those given that means the same control, with a prefix or without; otherwise the name itself."""
-    wanted = _owner(law, rule, name)
-    return next((one for one in given if _owner(law, rule, one) == wanted), name)
+    wanted = find_owner(law, rule, name)
+    return next((one for one in given if find_owner(law, rule, one) == wanted), name)
 
 
-def _owner(law: Any, rule: Any, name: str) -> tuple[str, str]:
+def find_owner(law: Any, rule: Any, name: str) -> tuple[str, str]:
     """Whether a control belongs to the law or the rule, and its field."""
     of_law, of_rule = fields(law), fields(rule)
     for prefix, of in (("law_", of_law), ("rule_", of_rule)):

@@ -3,8 +3,8 @@
 A `Theory` is one smooth kernel (unknowns, parameters) -> equations, free energy, readings; a `Landscape` is one made of
 a plain free energy. `state` is a state as a pure JAX function with first and second derivatives: its search is
 compiled. Everything else is driven from the host and compiles the kernel alone: `solve` finds the state near a start,
-`stationary_points` every state in a box, `follow` continues one in a control through folds; `crossings` finds where
-two branches have equal free energy and `locate` where a quantity along a branch takes a value.
+`follow` continues one in a control through folds; `crossings` finds where two branches have equal free energy and
+`locate` where a quantity along a branch takes a value.
 
 Nothing raises in the middle of a sweep: each value has a residual and an `Outcome` beside it. What is compiled is
 compiled once for a theory, so declare it once, outside loops. Not covered: more than about ten order parameters,
@@ -13,7 +13,8 @@ states that are not isolated, and bifurcations where two eigenvalues vanish at o
 
 from quenched.core.saddle.branch import Branch, End, follow
 from quenched.core.saddle.marks import crossings, locate
-from quenched.core.saddle.points import solve, stationary_points
+from quenched.core.saddle.path import find_root
+from quenched.core.saddle.solve import solve
 from quenched.core.saddle.state import Found, state
 from quenched.core.saddle.theory import (
     Kernel,
@@ -40,6 +41,7 @@ __all__ = [
     "control_of",
     "crossings",
     "evaluate",
+    "find_root",
     "follow",
     "iterate",
     "locate",
@@ -47,5 +49,4 @@ __all__ = [
     "namespace",
     "solve",
     "state",
-    "stationary_points",
 ]

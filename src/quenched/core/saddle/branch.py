@@ -55,7 +55,7 @@ class Branch:
     x: np.ndarray  # [n, d]
     free_energy: np.ndarray  # [n]; NaN where only equations are known
     readings: Any  # those of the kernel, each [n]
-    index: np.ndarray  # [n] unstable directions
+    unstable: np.ndarray  # [n] number of unstable directions
     residual: np.ndarray  # [n] largest absolute component of the equations
     tangent: np.ndarray  # [n, d + 1] in units of the course
     folds: tuple[Point, ...]  # where the control turns back: spinodals
@@ -83,7 +83,7 @@ class Branch:
         )
 
     def _cut(self, piece: slice, side: int) -> Branch:
-        names = ("control", "x", "free_energy", "index", "residual", "readings")
+        names = ("control", "x", "free_energy", "unstable", "residual", "readings")
         parts = {name: jax.tree.map(lambda v: v[piece][::side], getattr(self, name)) for name in names}
         ends = parts["control"][[0, -1]]
         folds = tuple(fold for fold in self.folds if fold.control in ends)
@@ -160,8 +160,7 @@ def follow(
     first = path.correct(course, guess, up)
     if first is None:  # kept and marked
         return _branch(course, [begin], [], [], End.lost)
-    with np.errstate(over="ignore", invalid="ignore"):  # a step too far is taken back
-        return _trace(course, [first])
+    return _trace(course, [first])
 
 
 def _course(
@@ -187,6 +186,7 @@ def _course(
     return Course(theory, theta, along, *bounds, np.zeros(x.size), float(step), max_points)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a step too far is taken back
 def _trace(course: Course, states: list[State]) -> Branch:
     """Walk along the curve from the last of its states to its end."""
     folds: list[Point] = []
@@ -311,7 +311,7 @@ def _branch(
         x=np.array([point.x for point in points]),
         free_energy=np.array([point.free_energy for point in points]),
         readings=jax.tree.map(lambda *values: np.stack(values), *(point.readings for point in points)),
-        index=np.array([point.index for point in points]),
+        unstable=np.array([point.unstable for point in points]),
         residual=np.array([point.residual for point in points]),
         tangent=np.array([state.tangent for state in states]),
         folds=tuple(folds),

@@ -62,8 +62,8 @@ def _named(point: Point, name: str) -> float:
 def _point(branch: Branch, k: int) -> Point:
     """A state that is stored."""
     readings = jax.tree.map(lambda values: values[k], branch.readings)
-    x, f, index, residual = branch.x[k], float(branch.free_energy[k]), int(branch.index[k]), float(branch.residual[k])
-    return Point(x, f, readings, index, residual, Outcome.converged, float(branch.control[k]))
+    x, f, unstable, left = branch.x[k], float(branch.free_energy[k]), int(branch.unstable[k]), float(branch.residual[k])
+    return Point(x, f, readings, unstable, left, Outcome.converged, float(branch.control[k]))
 
 
 @double

@@ -66,11 +66,11 @@ class State:
     def point(self) -> Point:
         """The state in its own units."""
         y, left = self.z * self.unit, float(np.abs(self.at.equations).max())
-        unstable = index(self.at.slopes[:, :-1])
+        unstable = count_unstable(self.at.slopes[:, :-1])
         return Point(y[:-1], self.at.free_energy, self.at.readings, unstable, left, Outcome.converged, float(y[-1]))
 
 
-def index(J: np.ndarray) -> int:
+def count_unstable(J: np.ndarray) -> int:
     """The number of directions in which a state is unstable: eigenvalues with a negative real part."""
     return int(np.sum(np.linalg.eigvals(J).real < 0)) if np.all(np.isfinite(J)) else -1
 
@@ -115,6 +115,7 @@ class Course:
         return np.minimum(z - self.low / self.unit, self.high / self.unit - z)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a step too far is taken back
 def correct(course: Course, guess: Vector, normal: Vector) -> State | None:
     """The state next to `guess` in the plane through it with the given normal; None if there is none."""
     z, target, before = guess, normal @ guess, np.inf

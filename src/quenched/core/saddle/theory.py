@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jaxlib
 import numpy as np
 
 from quenched.core.types import Array, InputError
 
 QUICK = (
     {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
-    if jaxlib.__version__.startswith("0.10.")  # a version that does not have an option raises
+    if jax.__version__.startswith("0.10.")  # a version that does not have an option raises
     else None
 )
 """Options of the compiler that halve the time of compilation and cost nothing in a program of milliseconds. They may
@@ -72,7 +71,9 @@ class Point(NamedTuple):
     x: np.ndarray  # [d]; at a crossing [2, d], the state on either branch
     free_energy: float
     readings: Any  # as the kernel has them; at a crossing a pair
-    index: int  # unstable directions: 0 at a minimum of a free energy, d at a maximum; -1 where it is not known
+    unstable: (
+        int  # number of unstable directions: 0 at a minimum of a free energy, d at a maximum; -1 where it is not known
+    )
     residual: float  # largest violation of the equations, and of the condition that defines a special point
     outcome: Any  # an `Outcome`
     control: float = np.nan

@@ -9,6 +9,7 @@ nothing, exactly, for $\eta > \eta_0$.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ SHORTEST = -12.0
 """The $\\ln Q$ down to which the curve is followed from small $\\eta$: beyond, it is on its way to nothing."""
 LARGEST = 300.0
 """Largest size of $\\eta$: a share of informative examples whose square is still a number."""
+SAME = 1e-6
+"""Two states whose unknowns differ by less are one."""
 NOTHING = State(0.0, 0.0, 0.0, 1.0, 1.0, 0.5, 0.0, 0.0, 0.0, Outcome.converged, 0.0)
 """The state of hard selection that selects nothing. [dietrich1998, erratum E8]"""
 
@@ -34,71 +37,135 @@ class Branches(NamedTuple):
     """The curve of states at one sample size, cut into branches."""
 
     theory: Student
-    theta: Setting  # its eta means nothing
-    arms: dict[str, saddle.Branch]  # those that exist and are parts of the curve, in its order
+    theta: Setting  # its control means nothing
+    along: str
+    arms: list[tuple[str, saddle.Branch]]  # with their names, in the order of the curve; along others than eta unnamed
     outcome: Outcome  # of the whole curve
-    threshold: float  # eta above which nothing is selected, exactly; infinite but for hard selection
+    empty: tuple[float, float] | None = None  # of hard selection: controls between which selecting nothing is a state
+
+    def get(self, name: str) -> list[saddle.Branch]:
+        """The arms of a name."""
+        return [arm for other, arm in self.arms if other == name]
+
+    def name(self, x: np.ndarray, control: float) -> str:
+        """The name of a state: that of the branch in eta on which it lies; empty if it is unstable."""
+        states = _find_states(self.theory, saddle.move(self.theta, self.along, np.float64(control)))
+        return next((name for name, other in states.items() if np.allclose(x, other, rtol=0, atol=SAME)), "")
 
 
 def trace(theory: Student, theta: Setting, etas: Any = 0.0, *, informed: bool = False) -> Branches:
-    """Follow the curve of states at one sample size, over all its folds and over `etas`.
+    """Follow the curve of states at one sample size in eta, over all its folds and over `etas`.
 
     If only the `informed` branch is wanted, no further than to the last of them, where it reaches so far.
     """
     gt, b = float(theta.gt), float(theta.gt**2 / theta.gamma)
     low = min(float(np.min(etas)), -gt / 2) - 5.0
     high = min(max(float(np.max(etas)), gt / 2 + b + max(float(np.log(theta.alpha)), 0.0)) + 5.0, LARGEST)
+    found = functools.partial(Branches, theory, theta, "eta")
     if informed:
         curve = follow(theory, theta, (low, float(np.max(etas)) + 1e-6))
         if curve.end is saddle.End.range and not curve.folds:
-            return Branches(theory, theta, {"informed": curve}, curve.outcome, np.inf)
+            return found([("informed", curve)], curve.outcome)
     if theory is HARD:
         curve = follow(theory, theta, (low, high))
-        return Branches(theory, theta, _name(curve.arms[::2]), curve.outcome, float(threshold(theta)))
+        return found(_name(curve.arms[::2]), curve.outcome, (float(threshold(theta)), np.inf))
     back = follow(theory, theta, (low, high), upwards=False)  # from where only the trivial state is left
     if back.end is saddle.End.range:
         *arms, last = back.arms[::2][::-1]
-        named = _name(arms) | {"trivial": last} if arms else {"informed": last}
-        return Branches(theory, theta, named, back.outcome, np.inf)
+        return found([*_name(arms), ("trivial", last)] if arms else [("informed", last)], back.outcome)
     # where b is large the Gaussian at the trivial branch's fold is too narrow for its jump: so from the other side
     curve = follow(theory, theta, (low, high))
     ends = [mark.control for mark in curve.folds]
-    named = _name([arm for arm in curve.arms[::2] if arm.control[-1] in ends or not back.arms])
-    trivial = {"trivial": back.arms[0]} if back.arms else {}
-    return Branches(theory, theta, named | trivial, curve.outcome, np.inf)
+    arms = [arm for arm in curve.arms[::2] if arm.control[-1] in ends or not back.arms]
+    return found([*_name(arms), *(("trivial", arm) for arm in back.arms[:1])], curve.outcome)
 
 
-def _name(arms: Sequence[saddle.Branch]) -> dict[str, saddle.Branch]:
+def trace_along(theory: Student, theta: Setting, along: str, limits: tuple[float, float]) -> Branches:
+    """Follow the states along any control, from both of its limits and from its own value."""
+    curves = []
+    for control in sorted({*limits, float(np.clip(saddle.control_of(theta, along), *limits))}):
+        here = saddle.move(theta, along, np.float64(control))
+        for x in _find_states(theory, here).values():
+            low, high = _box(saddle.move(theta, along, np.float64(limits[1])), min(SHORTEST, x[1] - 5.0))
+            for upwards in {control < limits[1], control == limits[0]}:
+                curves.append(saddle.follow(
+                    theory, x, here, along, limits, upwards=upwards, low=low, high=high, step=STEP
+                ))  # fmt: skip
+    arms: list[saddle.Branch] = []
+    for arm in sorted((arm for curve in curves for arm in curve.arms), key=lambda arm: -np.ptp(arm.control)):
+        middle = arm.find(float(arm.control[[0, -1]].mean()))
+        if middle is not None and not any(_covers(other, middle) for other in arms):
+            arms.append(arm)
+    worst = max((curve.outcome for curve in curves), default=Outcome.failed)
+    empty = _find_empty(theory, theta, along, limits)
+    return Branches(theory, theta, along, [("", arm) for arm in arms], worst, empty)
+
+
+def _find_states(theory: Student, theta: Setting) -> dict[str, np.ndarray]:
+    """The unknowns of all states in their branches."""
+    found = {name: arm.find(float(theta.eta)) for name, arm in trace(theory, theta, theta.eta).arms}
+    return {name: point.x for name, point in found.items() if point is not None}
+
+
+def _covers(arm: saddle.Branch, point: saddle.Point) -> bool:
+    """Whether an arm passes through a point."""
+    state = arm.find(point.control)
+    return state is not None and np.allclose(state.x, point.x, rtol=0, atol=SAME)
+
+
+def _find_empty(
+    theory: Student, theta: Setting, along: str, limits: tuple[float, float]
+) -> tuple[float, float] | None:  # fmt: skip
+    """Between which controls selecting nothing is a state of hard selection; infinite where it does not end."""
+    if theory is not HARD:
+        return None
+    if along == "eta":
+        return float(threshold(theta)), np.inf
+
+    def above(control: float) -> float:
+        return float(theta.eta - threshold(saddle.move(theta, along, control)))
+
+    low, high = (above(limit) > 0 for limit in limits)
+    edge = saddle.find_root(above, *limits) if low != high else np.nan
+    return (-np.inf, np.inf if high else edge) if low else (edge, np.inf) if high else (np.inf, -np.inf)
+
+
+def _name(arms: Sequence[saddle.Branch]) -> list[tuple[str, saddle.Branch]]:
     """Names for arms in the order of the curve, without the trivial one."""
     between = ["partial", *(f"partial_{k}" for k in range(2, len(arms)))]
     names = ["informed", *between[: len(arms) - 2], "overfit"] if len(arms) > 1 else ["informed"]
-    return dict(zip(names, arms, strict=False))
+    return list(zip(names, arms, strict=False))
+
+
+def _box(theta: Setting, deepest: float) -> tuple[list[float], list[float]]:
+    """Bounds of the unknowns."""
+    return [0.0, deepest, -np.log1p(theta.alpha * theta.gt) - 5.0], [np.tan(0.3 * np.pi), 5.0, 5.0]
 
 
 def follow(theory: Student, theta: Setting, limits: tuple[float, float], *, upwards: bool = True) -> saddle.Branch:
     """The curve of states from small eta upwards, or from large eta downwards."""
     theta = theta._replace(eta=np.float64(limits[0] if upwards else limits[1]))
     start = guess(theta, "informed" if upwards else "trivial")
-    deepest = SHORTEST if upwards else start[1] - 5.0
-    low, high = [0.0, deepest, -np.log1p(theta.alpha * theta.gt) - 5.0], [np.tan(0.3 * np.pi), 5.0, 5.0]
+    low, high = _box(theta, SHORTEST if upwards else start[1] - 5.0)
     return saddle.follow(theory, start, theta, "eta", limits, upwards=upwards, low=low, high=high, step=STEP)
 
 
 def find(branches: Branches, name: str, eta: float) -> tuple[State, float]:
     """The state of one branch at an eta, and its free energy; `absent` where it does not exist."""
-    theta, arm = branches.theta._replace(eta=np.float64(eta)), branches.arms.get(name)
-    if name == "trivial" and np.isfinite(branches.threshold) and eta > branches.threshold:
+    theta, arms = branches.theta._replace(eta=np.float64(eta)), branches.get(name)
+    if name == "trivial" and branches.empty is not None and eta > branches.empty[0]:
         return NOTHING, 0.0
-    if arm is not None and arm.control[0] <= eta <= arm.control[-1]:
-        point = arm.find(eta)
-        if point is None:
-            return _missing(Outcome.failed), np.nan
-        return read(branches.theory, point, theta), point.free_energy
-    lost = branches.outcome is not Outcome.converged and (arm is None or name == "informed")
-    return _missing(branches.outcome if lost else Outcome.absent), np.nan
+    for arm in arms:
+        if arm.control[0] <= eta <= arm.control[-1]:
+            point = arm.find(eta)
+            if point is None:
+                return _miss(Outcome.failed), np.nan
+            return read(branches.theory, point, theta), point.free_energy
+    lost = branches.outcome is not Outcome.converged and (not arms or name == "informed")
+    return _miss(branches.outcome if lost else Outcome.absent), np.nan
 
 
-def _missing(outcome: Outcome) -> State:
+def _miss(outcome: Outcome) -> State:
     return NOTHING._replace(**dict.fromkeys(State._fields[:9], np.nan), outcome=outcome)
 
 

@@ -84,7 +84,7 @@ def _branches(plan: controls.Plan, alphas: np.ndarray, branch: str | None) -> tu
         etas = [float(plan.laws[i].eta) for i, _ in members]
         traced = trace(THEORIES[type(plan.rules[0])], theta, etas, informed=branch == Branch.informed)
         curves |= dict.fromkeys(members, traced)
-    names = sort_names(name for one in curves.values() for name in one.arms)
+    names = sort_names(name for one in curves.values() for name, _ in one.arms)
     shape, wanted = (len(plan.laws), len(alphas), len(names)), names if branch is None else [branch]
     table: dict[str, np.ndarray] = {name: np.full(shape, np.nan) for name in State._fields}
     table["outcome"], potential = np.full(shape, Outcome.absent), np.full(shape, np.inf)
