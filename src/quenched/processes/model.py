@@ -175,7 +175,7 @@ class FixedTotal(Total):
 
 
 def total_of(total: Any) -> Total:
-    """The total that was asked for, by default `PoissonTotal()`."""
+    """Check a total; by default it is `PoissonTotal()`."""
     total = PoissonTotal() if total is None else total
     checks.kind("total", total, (PoissonTotal, FixedTotal), "PoissonTotal() or FixedTotal()")
     return total

@@ -41,13 +41,7 @@ class Trained(NamedTuple):
 
 
 def train(K: np.ndarray, y: np.ndarray, precision: Any) -> Trained:
-    r"""Gaussian-process regression.
-
-    Args:
-        K: prior covariance of the rows `[b, b]`.
-        y: standardised targets `[b]`.
-        precision: of the measurements, $s_i/\sigma^2$ `[b]`, or one number.
-    """
+    r"""Gaussian-process regression on rows with prior covariance `K` and precisions $s_i/\sigma^2$."""
     r = np.broadcast_to(np.sqrt(precision), y.shape)
     B = r[:, None] * K * r
     B.flat[:: len(y) + 1] += 1.0
@@ -66,13 +60,7 @@ class Predictions(NamedTuple):
 
 
 def predict_rows(n: Numbers, s: np.ndarray, *, variance: bool) -> Predictions:
-    """Train on rows that come `s` times each, and predict every row.
-
-    Args:
-        n: law and rule as arrays.
-        s: how often each row comes, `[N]`.
-        variance: whether to compute posterior variances.
-    """
+    """Train on rows that come `s` times each, `[N]`, and predict every row, with posterior variances if asked for."""
     bag, out = np.flatnonzero(s), np.flatnonzero(s == 0)
     K: Any = n.K
     y, c = np.asarray(n.y), float(n.s2) / s[bag]

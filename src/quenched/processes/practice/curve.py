@@ -1,8 +1,8 @@
 r"""The learning curve: theory where its self-check passes, honest draws elsewhere.
 
 *Theory* costs one solution of the closure at each size and is believed where its self-check passes. *Draws* are
-Gaussian processes trained on random data sets, as many as the asked standard error takes; they are always right, within
-it. By default the theory is tried first. With `cheapest` a few draws show how many the asked error would take, and
+Gaussian processes trained on random data sets, as many as the required standard error takes; they are always right,
+within it. By default the theory is tried first. With `cheapest` a few draws show how many that would take, and
 whichever way costs less is taken; after a failed check the theory is then not tried again before the size has doubled,
 since its trouble (near neighbours of a row that are in the sample or not) does not vanish from one size to the next.
 The decision counts operations, not seconds, so that the same call gives the same answer.
@@ -13,11 +13,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
-import xarray as xr
 
 from quenched.core import checks, results
 from quenched.core.ensemble import Ensemble, ensemble
@@ -28,6 +27,9 @@ from quenched.processes.model import MEASURES, Empirical, GaussianProcess, Total
 from quenched.processes.simulation.measure import LatinHypercube, World, block_of, finish, world_of
 from quenched.processes.theory.closures import Closure
 from quenched.processes.theory.curve import LARGEST_EXACT, Solver, answer
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 BLOCK = LatinHypercube(draws=4)
 """Draws that are stratified together; few, so that the error of their mean is known from many blocks."""
@@ -67,7 +69,7 @@ def curve(
         examples: mean numbers $m$ of rows in a data set, increasing, or one. Beyond $N$ rows are repeated ever more
             often, which makes the noise smaller without new information; to look beyond the data use `forecast`.
         accuracy: relative standard error of the out-of-bag error up to which draws are made, where draws are made.
-        cheapest: whether to take draws also where they reach the asked accuracy for less work than the theory.
+        cheapest: whether to take draws also where they reach the accuracy for less work than the theory.
         total: `PoissonTotal()` (default), a Poisson number of rows of mean $m$, or `FixedTotal()`, just $m$ rows.
         closure: `Cavity()` (default) or `Variational()`.
         rank: columns of a low-rank factor of the kernel for the theory of large tables.
@@ -176,19 +178,19 @@ class Draws:
         return finish(self._made[i], [world], BLOCK.draws)
 
     def needed(self, i: int, accuracy: float) -> int:
-        """How many blocks the asked accuracy will take, estimated from a few of them."""
+        """The number of blocks that an accuracy will take, estimated from a few of them."""
         pilot = self.blocks(i, PILOT)
         blocks = pilot.failed.shape[1]
         spread = float(pilot.stderr("oob_error")[0, 0] / pilot.mean("oob_error")[0, 0]) * math.sqrt(blocks)
         return max(FEWEST_BLOCKS, math.ceil((spread / accuracy) ** 2)) if math.isfinite(spread) else MOST_BLOCKS
 
     def are_cheaper(self, i: int, accuracy: float) -> bool:
-        """Whether draws reach the asked accuracy with less work than the theory takes."""
+        """Whether draws reach the accuracy with less work than the theory takes."""
         block = BLOCK.draws * DRAW_COST * (-math.expm1(-self._sizes[i] / self.rows)) ** 3
         return FEWEST_BLOCKS * block < THEORY_COST and self.needed(i, accuracy) * block < THEORY_COST
 
     def draw(self, i: int, accuracy: float, found: dict[str, Any] | None) -> dict[str, Any]:
-        """A size by draws, with a standard error of at most the asked accuracy, or marked as stalled."""
+        """A size by draws, with a standard error of at most the accuracy, or marked as stalled."""
         wanted = FEWEST_BLOCKS
         while True:
             done = self.blocks(i, wanted)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from quenched.core import checks
 from quenched.core.types import InputError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def examples_for(
@@ -42,6 +44,8 @@ def examples_for(
         >>> round(processes.examples_for(curve, 0.2), 9)
         20.0
     """
+    import xarray as xr
+
     checks.kind("result", result, xr.Dataset, "a result of curve, measure or forecast")
     if (error is None) == (gain is None):
         raise InputError("Arguments `error` and `gain` must be one of the two, but both or none were given.")

@@ -13,7 +13,7 @@ falls as $1/m$.
 
 The 80% interval adds, in the log, the errors of the level, of the shape (a jackknife; below $N$ also of the draws), of
 the model (what a backtest and the two kinds of cross-validation disagree by) and of the hyperparameters. Rows that are
-copies of others count once, everywhere. Where the method has no right to speak it refuses in a sentence; what was
+copies of others count once, everywhere. Where the method does not apply there is a sentence instead; what was
 measured stays.
 
 Assumed: rows are independent draws of one law, now and later. The forecast is a report, not an objective: minimised
@@ -24,12 +24,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 import threadpoolctl
-import xarray as xr
 
 from quenched.core import checks, results
 from quenched.core.progress import progress, say
@@ -42,6 +41,9 @@ from quenched.processes.practice.judgement import FARTHEST, FEWEST_FORECAST, Z80
 from quenched.processes.practice.table import read
 from quenched.processes.simulation import subsets
 from quenched.processes.theory import continuation
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 GROUPS = 10
 """Groups of rows that the jackknife leaves out in turn."""
@@ -78,7 +80,7 @@ def forecast(
     Args:
         X: the inputs `[N, d]` (or `[N]`), numbers without gaps.
         y: the targets `[N]`.
-        examples: numbers $m$ of rows to speak about, increasing; by default N/8, N/4, N/2, N, 2N, 4N and 10N.
+        examples: numbers $m$ of rows, increasing; by default N/8, N/4, N/2, N, 2N, 4N and 10N.
         rule: where tuning starts, or what to use as it is; by default a squared exponential with a length for each
             column.
         tune: whether hyperparameters are tuned, by the evidence.
@@ -128,7 +130,7 @@ def forecast(
             result = result.assign({name: ("examples", value) for name, value in anew.items()})
     refusal = judgement.refusal(found, world.copies)
     remarks = [*table.remarks, *tuned.remarks, *judgement.remarks(found, known, world.copies)]
-    return table.in_own_units(_speak(result, found, refusal, remarks, world, tuned.rule, known))
+    return table.in_own_units(_finish(result, found, refusal, remarks, world, tuned.rule, known))
 
 
 def _threads() -> contextlib.AbstractContextManager[Any]:
@@ -165,7 +167,7 @@ class _World(NamedTuple):
         return self.table.rows - self.law.rows
 
     def rows(self, sizes: np.ndarray) -> np.ndarray:
-        """How many different rows there are among so many."""
+        """The number of different rows among some numbers of rows."""
         return sizes * (self.law.rows / self.table.rows)
 
 
@@ -285,11 +287,8 @@ def _measured(
 def _model_error(doublings: np.ndarray, gap: np.ndarray, b: float, H: float) -> np.ndarray:
     """The error of the shape beyond all rows that its own spread does not show, in the log.
 
-    Args:
-        doublings: how often $N$ has to be doubled for each size.
-        gap: between the two kinds of cross-validation, at each size.
-        b: log deviation of the backtest, which is over one doubling.
-        H: log ratio of the two kinds of cross-validation at $N$.
+    It grows with the doublings of $N$, the gap between the two kinds of cross-validation at each size, and what the
+    backtest (over one doubling) and the two kinds at $N$ leave in doubt.
     """
     doubt = max(abs(b) if np.isfinite(b) else 0.0, H if H > judgement.ROUGH_GAP else 0.0)
     near = np.minimum(doublings, 1.0)  # at N itself leave-one-out is exact, and the shape is certain
@@ -315,11 +314,13 @@ def _anew(
     return dict(zip(("check_error", "check_error_stderr"), values, strict=True))
 
 
-# What is said ---------------------------------------------------------------------------------------------------------
+# The result ----------------------------------------------------------------------------------------------------------
 
 
 def _beyond(found: judgement.Found, world: _World, sizes: np.ndarray) -> xr.Dataset:
     """The forecast over `examples`, before anything is refused."""
+    import xarray as xr
+
     scale, N = float(world.law.units()[1]), world.table.rows
     wide, narrow = np.exp(Z80 * found.spread), np.exp(Z80 * found.gain_spread)
     values = {
@@ -336,7 +337,7 @@ def _beyond(found: judgement.Found, world: _World, sizes: np.ndarray) -> xr.Data
                       {"examples": ("examples", sizes, {"long_name": LABELS["examples"]})})  # fmt: skip
 
 
-def _speak(
+def _finish(
     result: xr.Dataset,
     found: judgement.Found,
     refusal: str,
@@ -345,7 +346,7 @@ def _speak(
     rule: GaussianProcess,
     known: Prior,
 ) -> xr.Dataset:
-    """Take back what may not be said, and say why; describe where the rest comes from."""
+    """Mask refused sizes and record the reasons; describe where the rest comes from."""
     sizes, N = result["examples"].values, world.table.rows
     far = f"This is more than {FARTHEST} times the {N} rows at hand."
     refused = np.array([refusal or (far if m > FARTHEST * N else "") for m in sizes])

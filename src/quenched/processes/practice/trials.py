@@ -37,13 +37,6 @@ def refit_ratio(
     Each tuning begins where that of all rows began. From the optimum of all rows it would stay near it: the part left
     out had a say in which of several optima that is, and the ratio would be too low (1.11 instead of 1.17 on Abalone
     with 250 rows, where the test error is 1.15 of leave-one-out).
-
-    Args:
-        law: the world.
-        start: where tuning begins.
-        rule: tuned on all rows.
-        draw: chooses the parts.
-        advance: is called after each part.
     """
     part = draw.permutation(law.rows) % FOLDS
     anew = same = 0.0
@@ -61,17 +54,7 @@ def _held_out(law: Empirical, rule: GaussianProcess, test: np.ndarray) -> float:
 
 
 def backtest(known: Prior, error: float, draw: np.random.Generator, advance: Callable[[int], None]) -> float:
-    """Forecast the error at all rows from each half of them, and compare with what it is.
-
-    Args:
-        known: the prior covariance and targets.
-        error: the leave-one-out error of all rows.
-        draw: chooses the halves.
-        advance: is called after each halving.
-
-    Returns:
-        The mean of log(forecast / error); positive where forecasts were too high.
-    """
+    """Forecast the error at all rows from each half of them: the mean of log(forecast / error)."""
     N, logs = len(known.y), []
     for _ in range(HALVINGS):
         order = draw.permutation(N)

@@ -15,13 +15,12 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 
 from quenched.core import checks
 from quenched.core.ensemble import Ensemble, OnHost
@@ -41,10 +40,15 @@ from quenched.processes.model import (
     total_of,
 )
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 PIECE = 2e10
 """Operations of one piece of work, about a second: it is lost when interrupted, and the progress bar waits for it."""
 WIDEST = 64
 """Runs of a piece at most."""
+OF_VARIANCE = ("posterior_variance", "oob_variance", "coverage", "oob_coverage", "point_variance")
+"""Measures that need posterior variances."""
 
 
 class World(NamedTuple):
@@ -106,13 +110,8 @@ def stratified(key: Key, draws: int, rows: int) -> Array:
 def draw_counts(key: Key, world: World, simulator: Simulator, total: Total, longest: int) -> np.ndarray:
     """How often each row comes, `[sizes, draws, N]`.
 
-    Args:
-        key: a JAX key.
-        world: what is sampled.
-        simulator: gives the random numbers.
-        total: a Poisson total takes a random number for each row of the table, a fixed one for each row of the sample;
-            a smaller sample is then the beginning of a larger one.
-        longest: the largest size of all.
+    A Poisson total takes a random number for each row of the table, a fixed one for each row of the sample, of which
+    the largest has `longest`; a smaller sample is then the beginning of a larger one.
     """
     N, sizes = len(world.n.y), np.asarray(world.examples)
     if isinstance(total, PoissonTotal):
@@ -167,13 +166,10 @@ def block_of(
     rows: int, sizes: int, simulator: Simulator, total: Total, *, longest: float, variance: bool = True
 ) -> OnHost:
     """A run, for `ensemble`: one block of data sets at each of a number of sizes, the largest of all is `longest`."""
-    single = ["error", "oob_error", "absolute_error", "oob_absolute_error"]
-    point, few = ["mean", "point_error", "point_oob_error"], ["came", "came_error"]
-    if variance:
-        single += ["posterior_variance", "oob_variance", "coverage", "oob_coverage"]
-        point += ["point_variance"]
-    shapes = dict.fromkeys(single, (sizes,)) | dict.fromkeys(point, (sizes, rows))
-    shapes |= dict.fromkeys(few, (sizes, MULTIPLICITIES))
+    lengths = {"point": rows, "multiplicity": MULTIPLICITIES}
+    reports = {**MEASURES, "came": ("multiplicity",), "came_error": ("multiplicity",)}
+    left = {"spread", "multiplicity_error", *(() if variance else OF_VARIANCE)}
+    shapes = {name: (sizes, *(lengths[d] for d in own)) for name, own in reports.items() if name not in left}
     run = functools.partial(_run, simulator=simulator, total=total, longest=int(longest), variance=variance)
     return OnHost(run, shapes, bytes=8 * kernels.MATRICES * rows**2)
 

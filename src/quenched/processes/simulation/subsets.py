@@ -35,13 +35,6 @@ def measure_subsets(known: Prior, left_out: np.ndarray, m: int, accuracy: float,
 
     What is averaged is by how much the squared residual of a row exceeds its leave-one-out residual, squared: the rows
     to judge by then matter little, and $m = N - 1$ is exact.
-
-    Args:
-        known: the prior covariance and targets.
-        left_out: leave-one-out residuals `[N]`.
-        m: how many rows, from 1 to $N - 1$.
-        accuracy: the relative standard error at which there are enough.
-        draw: chooses the rows.
     """
     N, base, seen = len(left_out), left_out**2, []
     parts, rank = min(PARTS, N // m), min(m, N if known.F is None else known.F.shape[1])

@@ -65,13 +65,7 @@ class Closure(eqx.Module):
 
     @abc.abstractmethod
     def site(self, g: Array, counts: Counts, s2: Array) -> Site:
-        r"""Effective precision and fluctuation of rows with posterior variance `g`.
-
-        Args:
-            g: posterior variances $g_i$.
-            counts: of mean $\mu = m/N$.
-            s2: $\sigma^2$.
-        """
+        r"""Effective precision and fluctuation of rows with posterior variance `g` and noise variance `s2`."""
 
 
 class Variational(Closure):
@@ -106,7 +100,7 @@ class Cavity(Closure):
 
 
 def closure_of(closure: Any) -> Closure:
-    """The closure that was asked for, by default `Cavity()`."""
+    """Check a closure; by default it is `Cavity()`."""
     closure = Cavity() if closure is None else closure
     checks.kind("closure", closure, Closure, "Cavity() or Variational()")
     return closure

@@ -38,7 +38,7 @@ FAINT = 1e-6
 
 
 class Spectrum(NamedTuple):
-    """What the continuation needs to know of a table and a kernel.
+    """What the continuation takes from a table and a kernel.
 
     Attributes:
         lam: `[r]`, the eigenvalues of the kernel matrix that are not zero.
@@ -54,7 +54,7 @@ class Spectrum(NamedTuple):
 
 
 class Modes(NamedTuple):
-    """A spectrum with its eigenvectors, for what is asked row by row.
+    """A spectrum with its eigenvectors, for what is needed row by row.
 
     Attributes:
         spectrum: eigenvalues and projections.
@@ -144,13 +144,7 @@ def find_ridge(spectrum: Spectrum, s2: float, m: float) -> float:
     It solves $\delta + (m - N)/T_1(\delta) = \sigma^2$. For $m > N$ the left side increases; for $m < N$ it increases
     at every root (there $d_2 \le d_1 < m$), so the root is unique.
 
-    Args:
-        spectrum: of all rows.
-        s2: the noise variance.
-        m: how many rows are asked about.
-
-    Returns:
-        The root, or NaN where there is no root: even without any ridge this table cannot stand for that many rows.
+    NaN where there is no root: even without any ridge this table cannot stand for that many rows.
     """
     N, zeros = spectrum.rows, spectrum.rows - len(spectrum.lam)
     if m == N:
@@ -186,13 +180,7 @@ class Continued(NamedTuple):
 
 
 def continue_curve(spectrum: Spectrum, s2: float, sizes: np.ndarray) -> Continued:
-    """Generalised cross-validation continued to other numbers of rows.
-
-    Args:
-        spectrum: of all rows.
-        s2: the noise variance.
-        sizes: how many rows; from 1 upwards, below $N$ and above.
-    """
+    """Generalised cross-validation continued to other numbers of rows, from 1 upwards, below $N$ and above."""
     m = np.asarray(sizes, float)
     N = spectrum.rows
     delta = np.array([find_ridge(spectrum, s2, float(size)) for size in m])
@@ -317,12 +305,7 @@ def shape_error(
     estimates are then of one quantity. (With $m/N$ kept instead the standard errors differ by a few percent of
     themselves.)
 
-    Args:
-        known: of all rows.
-        s2: the noise variance.
-        sizes: `[sizes]`.
-        groups: `[N]`, the group of each row, counted from 0.
-        advance: is called after each group.
+    `groups` has the group of each row, counted from 0; `advance` is called after each.
     """
     count, asked = int(groups.max()) + 1, np.append(np.asarray(sizes, float), known.spectrum.rows)
     ratio = []

@@ -56,15 +56,7 @@ class Shift(NamedTuple):
 
 
 def add_walks(found: Solution, G: Array, y: Array, s2: Array, counts: Counts) -> Solution:
-    """The solution of the cavity closure with what crossing walks add.
-
-    Args:
-        found: the solution at this size.
-        G: its response as a matrix `[N, N]`.
-        y: standardised targets.
-        s2: noise variance.
-        counts: how often a row comes.
-    """
+    """The solution of the cavity closure with what crossing walks add; `G` is its response as a matrix."""
     g, b = found.g, found.mean - y
     walks = _walks(G, g, s2, counts)
     slope_G, slope_g, slope_b = _slopes(walks, G, g, b)
@@ -207,14 +199,7 @@ def average_total(found: Solution, beside: list[Solution], weights: np.ndarray) 
 
 
 def fix_total(found: Solution, before: Solution, after: Solution, y: Array) -> Solution:
-    """A solution for a Poisson total, taken back to a fixed one.
-
-    Args:
-        found: the solution for a Poisson total.
-        before: the closure alone.
-        after: the closure averaged over a fluctuating total.
-        y: standardised targets.
-    """
+    """A solution for a Poisson total, taken back to a fixed one by what a fluctuating total does to the closure."""
     less = {}
     for name in ("g", "error", "oob_variance", "oob_error"):  # a share is taken away: what is left is positive
         value = getattr(found, name)

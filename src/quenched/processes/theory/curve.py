@@ -10,12 +10,11 @@ All of it runs in NumPy, and nothing is compiled but the kernel; on an accelerat
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 
 from quenched.core import checks, system, verbs
 from quenched.core.progress import track
@@ -27,6 +26,9 @@ from quenched.processes.theory.closures import Cavity, Closure, closure_of, coun
 from quenched.processes.theory.equations import Solution, solve
 from quenched.processes.theory.responses import Dense, Exact, Prior, Response
 from quenched.processes.theory.state import measures_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 LARGEST_EXACT = 20_000
 """Rows beyond which a matrix of all pairs is not attempted (3 GB each, and several are needed)."""
@@ -70,7 +72,7 @@ def estimates_632(oob: np.ndarray, known: Reference) -> tuple[np.ndarray, np.nda
 class Solver:
     """The theory of one law and rule, size after size.
 
-    Sizes must be asked for in ascending order: each begins at the solution of the one before.
+    Sizes must be solved in ascending order: each begins at the solution of the one before.
 
     Attributes:
         about: facts about the kernel: `jitter`, and for a low rank what it neglects.
@@ -183,13 +185,7 @@ def answer(
     solve_sizes: Callable[[Empirical, GaussianProcess], tuple[Solver, list[dict[str, Any]]]],
     **how: Any,
 ) -> xr.Dataset:
-    """The result of a question, with what follows from errors without a further average.
-
-    Args:
-        question: what was asked.
-        solve_sizes: a function of law and rule that gives the theory, and all measures at each size.
-        **how: arguments of `Question.answer`.
-    """
+    """The result of a question, from a function of law and rule that gives the theory and all measures at each size."""
     values, about = [], {}
     for law, rule in question.plan.pairs:
         solver, rows = solve_sizes(law, rule)

@@ -53,16 +53,8 @@ def solve(
 ) -> tuple[Solution, Response]:
     """Solve the equations at one size. JAX arrays get the derivatives of the solution, by one more Newton step.
 
-    Args:
-        prior: the prior covariance.
-        y: standardised targets.
-        s2: noise variance.
-        counts: how often a row comes.
-        closure: `Cavity()` or `Variational()`.
-        start: posterior variances to begin with, not below the solution: those of a smaller size, or the prior's.
-
-    Returns:
-        The solution and the response that belongs to it.
+    The posterior variances to begin with must not be below the solution: those of a smaller size, or the prior's.
+    With the solution comes the response that belongs to it.
     """
     xp = namespace(y)
     if xp is np:

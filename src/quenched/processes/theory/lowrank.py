@@ -4,7 +4,7 @@ Pivots are chosen greedily, each the row that is worst described by those before
 `CANDIDATES` rows; one pass over the table in chunks of rows then gives $F = K_{\cdot p} L^{-T}$, $L L^T = K_{pp}$
 (Nyström). The rest $K - F F^T$ is positive semi-definite and its diagonal is known exactly. Left out, it makes the
 posterior variances too small; kept as if it were independent from row to row, about as much too large, since rows close
-by know something of it: so half of it is kept, as $E$. The response grows with $K$: both that and the truth lie between
+by tell something of it: so half of it is kept, as $E$. The response grows with $K$: both that and the truth lie between
 the response to $F F^T$ and what the whole rest can add to it. So at given precisions $u$ a posterior variance changes,
 with the whole diagonal $\bar E = 2E$, by at most
 
@@ -39,16 +39,7 @@ class Factor(NamedTuple):
 
 
 def factorise(law: Empirical, rule: GaussianProcess, rank: int) -> Factor:
-    """Choose pivots and compute the factor.
-
-    Args:
-        law: the world.
-        rule: the student.
-        rank: columns at most; fewer if they describe everything.
-
-    Raises:
-        InputError: if the kernel is not positive definite or not finite.
-    """
+    """Choose pivots and compute the factor, of fewer than `rank` columns if these describe everything."""
     N, kernel = law.rows, rule.kernel
     candidates = np.rint(np.linspace(0, N - 1, min(N, CANDIDATES))).astype(int)
     X: Any = np.asarray(law.inputs) if callable(kernel) else np.arange(N)

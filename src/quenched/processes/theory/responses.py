@@ -13,9 +13,7 @@ Matrices are NumPy arrays, or JAX arrays for derivatives and on an accelerator. 
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import equinox as eqx
 
@@ -33,51 +31,7 @@ CHUNK = 4096
 """Rows of a long sum that are worked on at a time."""
 
 
-class Response(eqx.Module):
-    """The response at given precisions $u$."""
-
-    @abc.abstractmethod
-    def diagonal(self) -> Array:
-        """$g_i = G_{ii}$."""
-
-    @abc.abstractmethod
-    def apply(self, v: Array) -> Array:
-        r"""$G v$."""
-
-    @abc.abstractmethod
-    def square(self, v: Array) -> Array:
-        r"""$(G \circ G) v$."""
-
-    @abc.abstractmethod
-    def solve(self, w: Array, b: Array, start: Array, accuracy: float) -> Array:
-        r"""Solve $(1 - (G \circ G)\,\mathrm{diag}\,w)\, x = b$ for $w \ge 0$, from a guess."""
-
-    @abc.abstractmethod
-    def rows(self, i: Array) -> Array:
-        """Rows `i` of $G$."""
-
-    @abc.abstractmethod
-    def weigh(self, kappa: Array) -> Any:
-        """What `blocks` needs to know of the weights `kappa`, computed once for all blocks."""
-
-    @abc.abstractmethod
-    def blocks(self, C: Array, weighed: Any) -> tuple[Array, Array]:
-        r"""$G_{CC}$ and $(G\,\mathrm{diag}(\kappa)\,G)_{CC}$ for few rows at a time, `C` of shape `[n, k]`."""
-
-
-class Prior(eqx.Module):
-    """The prior covariance of the rows, in a form that gives responses."""
-
-    @abc.abstractmethod
-    def diagonal(self) -> Array:
-        """$K_{ii}$."""
-
-    @abc.abstractmethod
-    def respond(self, u: Array) -> Response:
-        """The response at precisions `u`."""
-
-
-class Dense(Response):
+class Dense(eqx.Module):
     """A response as a matrix."""
 
     G: Array
@@ -95,7 +49,7 @@ class Dense(Response):
         return self.G**2 @ v
 
     def solve(self, w: Array, b: Array, start: Array, accuracy: float) -> Array:
-        """By LU factorisation."""
+        r"""Solve $(1 - (G \circ G)\,\mathrm{diag}\,w)\, x = b$ for $w \ge 0$; no guess is needed."""
         del start, accuracy
         xp = namespace(self.G)
         return xp.linalg.solve(xp.eye(b.shape[0]) - self.G**2 * w, b)
@@ -105,16 +59,16 @@ class Dense(Response):
         return self.G[i]
 
     def weigh(self, kappa: Array) -> Array:
-        """The weights themselves."""
+        """What `blocks` needs of the weights `kappa`, computed once for all blocks."""
         return kappa
 
     def blocks(self, C: Array, weighed: Array) -> tuple[Array, Array]:
-        """From the rows `C` of the matrix."""
+        r"""$G_{CC}$ and $(G\,\mathrm{diag}(\kappa)\,G)_{CC}$ for few rows at a time, `C` of shape `[n, k]`."""
         rows = self.G[C]
         return namespace(rows).take_along_axis(rows, C[:, None], axis=2), (rows * weighed) @ rows.mT
 
 
-class Exact(Prior):
+class Exact(eqx.Module):
     """The prior covariance as a matrix.
 
     Attributes:
@@ -147,7 +101,7 @@ class Exact(Prior):
         return Dense(linear.choose(xp.min(u * self.diagonal()) > SMALLEST, divide, subtract, L))
 
 
-class Thin(Response):
+class Thin(eqx.Module):
     r"""A response as $G = H H^T + \mathrm{diag}\,d$, with $H$ `[N, r]`."""
 
     H: Array
@@ -208,7 +162,7 @@ class Thin(Response):
         return over_chunks(lambda rows: (self.H[rows] ** 2).sum(axis=1), self.H)
 
 
-class LowRank(Prior):
+class LowRank(eqx.Module):
     r"""The prior covariance as $F F^T + \mathrm{diag}\,E$.
 
     Attributes:
@@ -228,6 +182,12 @@ class LowRank(Prior):
         a, one = 1 / (1 + u * self.E), namespace(u).eye(self.F.shape[1])
         inverse = linear.solve_lower(linear.cholesky(one + weighted_gram(self.F, a * u)), one)
         return Thin((self.F @ inverse.T) * a[:, None], a * self.E)  # N triangular solutions are slower
+
+
+Response = Dense | Thin
+"""The response at given precisions $u$."""
+Prior = Exact | LowRank
+"""The prior covariance of the rows, in a form that gives responses."""
 
 
 def _conjugate_gradients(product: Callable[[Array], Array], b: Array, accuracy: float) -> Array:

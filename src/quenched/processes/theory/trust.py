@@ -57,13 +57,7 @@ class Check(NamedTuple):
 
 
 def is_trusted(check: Check, shift: Shift, corrected: bool) -> bool:
-    """Whether the answer may be believed.
-
-    Args:
-        check: the cluster averages.
-        shift: what is added to the closure, or what the total number of examples alone would add.
-        corrected: whether it has been added.
-    """
+    """Whether the answer may be believed, where `shift` has been added to the closure (`corrected`) or would be."""
     near = abs(check.oob_error) <= OOB_TOLERANCE and abs(check.oob_variance) <= VARIANCE_TOLERANCE
     agree = abs(check.oob_error - shift.oob_error) <= OOB_TOLERANCE
     return bool(near and is_small(shift, corrected) and (agree or not corrected))
@@ -76,15 +70,7 @@ def is_small(shift: Shift, corrected: bool) -> bool:
 
 
 def check_clusters(found: Solution, response: Response, y: Array, s2: Array, counts: Counts) -> Check:
-    """Compare the closure with clusters of drawn multiplicities.
-
-    Args:
-        found: the solution at this size.
-        response: its response.
-        y: standardised targets.
-        s2: noise variance.
-        counts: the multiplicities to draw from.
-    """
+    """Compare the closure at one size with clusters of drawn multiplicities."""
     rows = y.shape[0]
     xp = namespace(y)
     chosen = np.rint(np.linspace(0, rows - 1, min(rows, CHECKED_ROWS))).astype(int)
@@ -102,16 +88,9 @@ def check_clusters(found: Solution, response: Response, y: Array, s2: Array, cou
 def _average_clusters(
     rows: Array, counts: Array, found: Solution, response: Response, weighed: Any, y: Array, s2: Array
 ) -> tuple[Array, Array]:
-    """Error and variance out of bag at some rows, averaged over draws of the counts around them.
+    """Error and variance out of bag at some rows `[n]`, averaged over draws of the counts around them.
 
-    Args:
-        rows: `[n]`.
-        counts: `[n, draws, k + 1]`.
-        found: the solution.
-        response: its response.
-        weighed: what the response needs to know of the weights.
-        y: standardised targets.
-        s2: noise variance.
+    The counts are `[n, draws, k + 1]`, those of the row itself first.
     """
     xp = namespace(y)
     C = _neighbours(rows, response.rows(rows) ** 2 / xp.where(found.g > 0, found.g, np.inf), counts.shape[2])
