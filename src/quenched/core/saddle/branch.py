@@ -66,7 +66,7 @@ class Branch:
     outcome: Outcome  # converged: to its end; stalled: too many points; failed: lost, or no state at the start
     course: Course
 
-    @property
+    @functools.cached_property
     def knots(self) -> list[Knot]:
         """The states in units of the course, with their tangents."""
         z = np.column_stack([self.x, self.control]) / self.course.unit
