@@ -110,7 +110,7 @@ def picture(result: Result) -> Figure:
         rates.append(Series(name, Kind.theory, times, result.rates[i]))
         errors.append(Series(name, Kind.theory, line.alpha.values, line.error.values))
         errors.append(Series(name, Kind.simulation, dots.alpha.values, dots.error.values, dots.error_stderr.values))
-    best = np.full(2, prototypes.optimum(LAW))
+    best = np.full(2, prototypes.optimum(LAW).error)
     errors.append(Series("best possible", Kind.reference, np.array([0.0, BUDGET]), best))
     x = "examples per dimension, α"
     left = Panel(x, "learning rate, η", tuple(rates))
@@ -128,7 +128,7 @@ def main(folder: Path = Path()) -> Result:
     for better, worse in ((1, 0), (2, 1)):
         gain, stderr = result.gain(better, worse)
         print(f"{NAMES[better]} against {NAMES[worse]}: {gain:.4f}, {gain / stderr:.1f} standard errors")
-    print(f"best possible: {prototypes.optimum(LAW):.4f}")
+    print(f"best possible: {float(prototypes.optimum(LAW).error):.4f}")
     quenched.plot(picture(result)).savefig(folder / "best_rate.png")
     return result
 

@@ -2,8 +2,9 @@
 
 Five kinds of corruption, one of which selection cannot see through and one of which is none at all; the test rows are
 always clean. Beside the two selections: the nearest class mean (the Hebb rule of many classes), logistic regression and
-linear discriminant analysis after a robust scaling. The last two columns say how well `outlier_score_` tells corrupted
-training rows from the others (area under the curve; 0.5 is guessing), and which share of outliers soft selection found.
+linear discriminant analysis after a robust scaling. The last two columns say how well `outlier_probability_` tells
+corrupted training rows from the others (area under the curve; 0.5 is guessing), and which share of outliers soft
+selection found.
 
 Run `python examples/outliers_real_data.py [splits]`; it prints a table.
 """
@@ -59,7 +60,7 @@ class Row(NamedTuple):
     accuracy: np.ndarray  # [models]
     stderr: np.ndarray  # [models]
     gain: tuple[float, float]  # soft selection minus nearest mean, paired
-    found: float  # area under the curve of `outlier_score_`
+    found: float  # area under the curve of `outlier_probability_`
     share: float  # estimated
 
 
@@ -78,7 +79,7 @@ def one(X: np.ndarray, y: np.ndarray, kind: str, seed: int) -> tuple[list[float]
         warnings.simplefilter("ignore")  # digits have constant features, of which NearestCentroid warns
         fitted = [model.fit(X, y) for model in models()]
     soft = fitted[0][-1]
-    area = roc_auc_score(~bad, soft.outlier_score_) if bad.any() else np.nan
+    area = roc_auc_score(bad, soft.outlier_probability_) if bad.any() else np.nan
     return [model.score(X_test, y_test) for model in fitted], float(area), soft.outlier_fraction_
 
 

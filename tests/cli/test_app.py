@@ -403,11 +403,11 @@ def test_ctrl_c_keeps_the_finished_pieces(tmp_path, launch):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = launch("-c", start, *SIMULATE, *many, **pipes)
     limit = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < limit and not list(folder.glob("*.npz")):
+    while process.poll() is None and time.monotonic() < limit and not list(folder.glob("*.piece")):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert (out, err.count("\n")) == ("", 1)
     assert f"kept in {folder}" in err
-    assert list(folder.glob("*.npz"))
+    assert list(folder.glob("*.piece"))

@@ -3,7 +3,9 @@
 import pickle
 import warnings
 
+import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import expit
@@ -19,9 +21,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from quenched.core.types import Outcome
 from quenched.estimators import HardSelectionClassifier, SoftSelectionClassifier
+from tests.tolerances import FIXED_POINT, SAME
 
-SAME = 1e-9  # two ways of computing a probability
-FIXED = 5e-6  # EM stops when it gains less than 1e-12 of the level, which is quadratic in how far it still has to go
 BOTH = [SoftSelectionClassifier, HardSelectionClassifier]
 both = pytest.mark.parametrize("kind", BOTH)
 
@@ -60,11 +61,11 @@ def test_probabilities_are_those_of_the_model():
     joint = inside * share
     np.testing.assert_allclose(model.predict_proba(X), joint / joint.sum(axis=1, keepdims=True), atol=SAME)
     mine = (1 - f) * inside[np.arange(len(y)), y]
-    np.testing.assert_allclose(model.outlier_score(X, y), mine / (mine + f * outside), atol=SAME)
+    np.testing.assert_allclose(model.outlier_probability(X, y), f * outside / (mine + f * outside), atol=SAME)
     whole = (1 - f) * joint.sum(axis=1)
-    np.testing.assert_allclose(model.outlier_score(X), whole / (whole + f * outside), atol=SAME)
-    np.testing.assert_array_equal(model.outlier_score_, model.outlier_score(X, y))
-    np.testing.assert_allclose(model.selected_, model.outlier_score_, atol=SAME)
+    np.testing.assert_allclose(model.outlier_probability(X), f * outside / (whole + f * outside), atol=SAME)
+    np.testing.assert_array_equal(model.outlier_probability_, model.outlier_probability(X, y))
+    np.testing.assert_allclose(model.selected_, 1 - model.outlier_probability_, atol=SAME)
 
 
 @both
@@ -75,7 +76,7 @@ def test_predictions_agree_with_probabilities(kind):
     np.testing.assert_array_equal(model.predict(X), model.classes_[model.decision_function(X).argmax(axis=1)])
     two = kind().fit(X, np.where(y == 0, "no", "yes"))
     np.testing.assert_allclose(two.predict_proba(X)[:, 1], expit(two.decision_function(X)), atol=SAME)
-    assert two.outlier_score(X, np.where(y == 0, "no", "yes")).shape == (160,)
+    assert two.outlier_probability(X, np.where(y == 0, "no", "yes")).shape == (160,)
 
 
 def test_hard_selection_is_yes_or_no():
@@ -83,14 +84,14 @@ def test_hard_selection_is_yes_or_no():
     model = HardSelectionClassifier().fit(X, y)
     assert set(model.selected_) == {0.0, 1.0}
     assert np.mean((model.selected_ == 0) == bad) > 0.85
-    assert np.mean((model.outlier_score_ > 0.5) == (model.selected_ > 0.5)) > 0.97
+    assert np.mean((model.outlier_probability_ < 0.5) == (model.selected_ > 0.5)) > 0.97
 
 
 @both
 def test_corrupted_rows_are_found_and_do_not_count(kind):
     X, noisy, y, bad = blobs()
     model = kind().fit(X, noisy)
-    assert roc_auc_score(~bad, model.outlier_score_) > 0.95
+    assert roc_auc_score(bad, model.outlier_probability_) > 0.95
     clean = NearestCentroid().fit(X[~bad], y[~bad]).centroids_
     dirty = NearestCentroid().fit(X, noisy).centroids_
     assert np.linalg.norm(model.centres_ - clean) < 0.25 * np.linalg.norm(dirty - clean)
@@ -113,9 +114,9 @@ def test_weights_are_repetitions(kind, standardize):
     model = kind(standardize=standardize, accuracy=1e-12)
     weighted = clone(model).fit(X, y, sample_weight=times)
     repeated = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-    np.testing.assert_allclose(weighted.centres_, repeated.centres_, atol=FIXED)
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=FIXED)
-    assert np.all(weighted.outlier_score_[times == 0] == 0)
+    np.testing.assert_allclose(weighted.centres_, repeated.centres_, atol=FIXED_POINT)
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=FIXED_POINT)
+    assert np.all(weighted.outlier_probability_[times == 0] == 1)
 
 
 @both
@@ -125,7 +126,7 @@ def test_standardized_is_scaled_before(kind):
     before = make_pipeline(StandardScaler(), kind()).fit(X, y)
     np.testing.assert_allclose(inside.predict_proba(X), before.predict_proba(X), atol=SAME)
     np.testing.assert_allclose(inside.centres_, before[0].inverse_transform(before[1].centres_))
-    np.testing.assert_allclose(inside.outlier_score(X, y), inside.outlier_score_)
+    np.testing.assert_allclose(inside.outlier_probability(X, y), inside.outlier_probability_)
     constant = np.column_stack([X, np.ones(len(X))])
     np.testing.assert_allclose(kind(standardize=True).fit(constant, y).centres_[:, -1], 1.0)
 
@@ -143,7 +144,7 @@ def test_systematic_mistakes_cost_less_than_they_cost_the_means(kind, load, leas
     model = kind().fit(X, noisy)
     assert model.converged_
     assert model.score(X, y) > means + least
-    assert roc_auc_score(noisy == y, model.outlier_score_) > 0.85
+    assert roc_auc_score(noisy != y, model.outlier_probability_) > 0.85
 
 
 @both
@@ -156,13 +157,33 @@ def test_units_do_not_matter(kind, scale, shift):
 
 
 @both
-def test_search_clone_and_pickle(kind):
+def test_search_clone_pickle_and_joblib(kind, tmp_path):
     X, y, _, _ = blobs()
-    model = kind().fit(X, y)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    search = GridSearchCV(clone(model), {"outlier_spread": [None, 1.0], "standardize": [False, True]}, cv=2).fit(X, y)
+    model = kind(gamma=0.4).fit(X, y)
+    joblib.dump(model, tmp_path / "model")
+    for again in (pickle.loads(pickle.dumps(model)), joblib.load(tmp_path / "model")):
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+        np.testing.assert_array_equal(again.outlier_probability(X, y), model.outlier_probability_)
+        assert again.get_params() == model.get_params()
+    fresh = clone(model)
+    assert fresh.get_params() == model.get_params()
+    assert not hasattr(fresh, "centres_")
+    search = GridSearchCV(kind(), {"outlier_spread": [None, 1.0], "standardize": [False, True]}, cv=2).fit(X, y)
     assert search.best_score_ > 0.5
+
+
+@both
+def test_frames_give_their_columns(kind):
+    """It transforms nothing, so that `set_output` concerns the step before it."""
+    X, y, _, _ = blobs()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = kind().fit(frame, y)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["b", "a", "c"]])
+    pipe = make_pipeline(StandardScaler(), kind()).set_output(transform="pandas").fit(frame, y)
+    assert list(pipe[-1].feature_names_in_) == ["a", "b", "c"]
+    np.testing.assert_array_equal(pipe.predict(frame), make_pipeline(StandardScaler(), kind()).fit(X, y).predict(X))
 
 
 @both
@@ -216,8 +237,8 @@ def test_bad_input_is_refused(kind, name):
 def test_scores_need_known_classes(kind):
     model = kind().fit(X, y)
     with pytest.raises(ValueError, match="one of the classes \\[0, 1, 2\\]"):
-        model.outlier_score(X, y + 1)
+        model.outlier_probability(X, y + 1)
     with pytest.raises(ValueError, match="each of the 160 rows"):
-        model.outlier_score(X, y[1:])
+        model.outlier_probability(X, y[1:])
     with pytest.raises(NotFittedError):
-        kind().outlier_score(X)
+        kind().outlier_probability(X)

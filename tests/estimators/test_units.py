@@ -35,7 +35,7 @@ MODELS = {
     "LVQ, standardised": LVQClassifier(random_state=0, passes=2, standardize=True),
     "VQ": VQClusterer(n_clusters=2, random_state=0, passes=2),
 }
-FREE = ("predict", "predict_proba", "outlier_score")
+FREE = ("predict", "predict_proba", "outlier_probability")
 """What has no unit."""
 LENGTHS = {"centres_": 1, "gamma_": -2, "means_": 1, "covariances_": 2, "prototypes_": 1, "temperature_": 2,
            "cluster_centers_": 1, "inertia_": 2, "transform": 1, "decision_function": 2}  # fmt: skip

@@ -49,7 +49,7 @@ def test_a_wrong_noise_is_noticed():
 
 def test_densities_are_learned_with_more_examples():
     points = fields.measure(DENSITY, STUDENT, examples=[20, 80, 320], runs=20, strength=[0.3], key=jax.random.key(1))
-    test, training = points.test_error.values[:, 0], points.training_error.values[:, 0]
+    test, training = points.test_error.values[0], points.training_error.values[0]
     entropy = -np.mean(np.sum(TRUTH / 10 * np.log(TRUTH / 10), axis=1))
     assert np.all(np.diff(test) < 0)
     assert np.all(test > entropy)

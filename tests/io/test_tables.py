@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quenched import io
-from quenched.core.results import OutputError
 from quenched.core.types import InputError
 from quenched.io import sets, sources
 
@@ -245,35 +244,3 @@ def test_bundled_sets(name, shape):
 def test_another_name_lists_the_sets():
     with pytest.raises(InputError, match=r"iris, wine, but 'boston'"):
         io.bundled("boston")
-
-
-def test_a_folder_is_made_and_tried(tmp_path):
-    assert io.writable_folder(tmp_path / "a" / "b").is_dir()
-    (tmp_path / "file").write_text("")
-    for bad in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(OutputError, match="must be writable"):
-            io.writable_folder(bad)
-
-
-def test_what_cannot_be_written_is_put_elsewhere_and_the_sentence_says_where(tmp_path):
-    (tmp_path / "file").write_text("")
-    places = []
-
-    def write(folder):
-        places.append(folder)
-        (folder / "result").write_text("precious")
-
-    with pytest.raises(OutputError, match="the result was put in") as caught:
-        io.write_into(tmp_path / "file", write)
-    assert str(places[-1]) in str(caught.value)
-    assert (places[-1] / "result").read_text() == "precious"
-
-
-def test_a_disk_that_fills_up_half_way_loses_nothing(tmp_path):
-    def write(folder):
-        if folder == tmp_path:
-            raise OSError(28, "No space left on device")
-        (folder / "result").write_text("precious")
-
-    with pytest.raises(OutputError, match=r"No space left on device.*put in"):
-        io.write_into(tmp_path, write)

@@ -11,13 +11,13 @@ import pytest
 
 import quenched
 from quenched.outliers import theory
-from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, Gibbs, HardSelection, SoftSelection
+from quenched.outliers.model import SCIENCE, Contaminated, Gibbs, HardSelection, SoftSelection
 from quenched.outliers.simulation import measure
 from quenched.papers.dietrich1998 import printed
 
 LAW = Contaminated(gamma=10.0)
 SOFT = {5.0: [0.0, 2.0, 2.4], 10.0: [0.0, 2.0, 3.0], 20.0: [0.0, 2.0, 3.0]}
-VARIABLES = [*ORDER_PARAMETERS, "selected"]
+VARIABLES = [*SCIENCE.reports, "selected"]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from scipy import stats
 
 from benchmarks import trust as attack
 from benchmarks import worlds
-from quenched.core import checks
+from quenched.core import system
 from quenched.core.types import InputError
 from quenched.processes import (
     Cavity,
@@ -171,7 +171,7 @@ def test_the_attack_sees_a_broken_promise():
 def test_what_does_not_fit_in_memory_is_refused_before_it_is_made(monkeypatch):
     x = np.linspace(0, 1, 3000)
     law, rule = Empirical(x, np.sin(6 * x)), GaussianProcess(_unasked, 0.1)
-    monkeypatch.setattr(checks, "available_memory", lambda: 1e8)
+    monkeypatch.setattr(system, "available_memory", lambda: 1e8)
     key = jax.random.key(0)
     for ask in (
         lambda: curve(law, rule, examples=10),

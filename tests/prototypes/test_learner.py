@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quenched.core.types import InputError, Outcome
-from quenched.prototypes import learner
-from quenched.prototypes.learner import Fitted, fit, nearest, repeated, update
+from quenched.prototypes.learner.fit import Fitted, _Table, _world, fit
+from quenched.prototypes.learner.steps import nearest, present, repeated, update
 from quenched.prototypes.model import LVQ1, LVQ21, VQ, Decay, Interpolated, LVQPlus, Rule, Schedule
 
 SAME = 1e-12  # two orders of the same sum in double precision
@@ -346,19 +346,19 @@ def test_update_is_the_same_eager_compiled_and_vectorised(all_move):
 def test_rules_rates_and_folds_share_one_compilation():
     X, y = table(rows=190)
     fit(LVQ1(0.1), (X, y), key=KEY, prototypes_per_class=2, passes=1)
-    before = learner._one_pass._cache_size()
+    before = present._cache_size()
     for rule in (LVQ1(0.2), LVQPlus(0.3), Cautious(Decay(0.3, 2.0))):
         fit(rule, (X[:170], y[:170]), key=KEY, prototypes_per_class=2, passes=2, sample_weight=np.full(170, 0.5))
-    assert learner._one_pass._cache_size() == before
+    assert present._cache_size() == before
 
 
 def test_memory_does_not_hold_rows_times_prototypes():
     n, K, N = 4096, 64, 16
     with jax.enable_x64(True):
-        labels, rows = np.arange(K), learner._Table(np.ones((n, N)), np.arange(K), np.arange(n) % K, np.ones(n))
+        labels, rows = np.arange(K), _Table(np.ones((n, N)), np.arange(K), np.arange(n) % K, np.ones(n))
         w = np.ones((K, N))
-        world = learner._world(w, labels, rows, LVQ1(0.1), None)
-        compiled = learner._one_pass.lower(w, world, np.arange(n), n, all_move=False).compile()
+        world = _world(w, labels, rows, LVQ1(0.1), None)
+        compiled = present.lower(w, world, np.arange(n), n, all_move=False).compile()
     assert compiled.memory_analysis().temp_size_in_bytes < 8 * n * K / 10
 
 

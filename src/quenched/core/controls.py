@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -28,6 +28,11 @@ class Plan(NamedTuple):
     laws: list[Any]
     rules: list[Any]
 
+    @property
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """Law and rule of each point."""
+        return list(zip(self.laws, self.rules, strict=True))
+
 
 def expand(law: Any, rule: Any, controls: dict[str, Any]) -> Plan:
     """Make the plan of a sweep.
@@ -38,7 +43,7 @@ def expand(law: Any, rule: Any, controls: dict[str, Any]) -> Plan:
         controls: keyword to scalar or sequence. A name that both have is given as `law_name` or `rule_name`.
 
     Raises:
-        InputError: for a name that neither has, both have, or a value the law or rule refuses.
+        InputError: for a name that neither has or both have, or a value that is not allowed.
     """
     for name, declared in (("law", law), ("rule", rule)):
         if not dataclasses.is_dataclass(declared) or isinstance(declared, type):
@@ -75,8 +80,20 @@ def fields(declared: Any) -> dict[str, Any]:
     return {f.name: getattr(declared, f.name) for f in dataclasses.fields(declared)}
 
 
+def value(law: Any, rule: Any, name: str) -> Any:
+    """The value of a control in a law and a rule."""
+    owner, field = find_owner(law, rule, name)
+    return getattr(law if owner == "law" else rule, field)
+
+
+def find(law: Any, rule: Any, given: Iterable[str], name: str) -> str:
+    """The name among those given that means the same control, with a prefix or without; otherwise the name itself."""
+    wanted = find_owner(law, rule, name)
+    return next((one for one in given if find_owner(law, rule, one) == wanted), name)
+
+
 def find_owner(law: Any, rule: Any, name: str) -> tuple[str, str]:
-    """Say whether a control belongs to the law or the rule, and under which field name."""
+    """Whether a control belongs to the law or the rule, and its field."""
     of_law, of_rule = fields(law), fields(rule)
     for prefix, of in (("law_", of_law), ("rule_", of_rule)):
         if name.startswith(prefix) and name.removeprefix(prefix) in of:

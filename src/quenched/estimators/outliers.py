@@ -76,23 +76,19 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
             accuracy=self.accuracy,
             passes=checks.whole("max_iter", self.max_iter, least=1),
         )
-        self._keep(fitted)
-        present = weights > 0
-        self.outlier_score_ = np.zeros(len(Z))
-        self.outlier_score_[present] = fitted.informative(Z[present], y[present])
-        self._tell([float(weights[y == k] @ fitted.selected[y == k]) for k in self.classes_])
-        return self
-
-    def _keep(self, fitted: learner.Fitted) -> None:
-        """What was found, in the units of the data."""
         self._fitted, self.classes_, self.class_prior_ = fitted, fitted.classes, fitted.shares
-        self.centres_ = self._units.back(fitted.centres)
-        self.gamma_, self.outlier_spread_ = float(self._units.measure(fitted.gamma, -2)), fitted.spread
+        self.centres_ = units.back(fitted.centres)
+        self.gamma_, self.outlier_spread_ = float(units.measure(fitted.gamma, -2)), fitted.spread
         self.outlier_fraction_, self.selected_ = fitted.outlier_fraction, fitted.selected
         self.n_iter_, self.outcome_ = fitted.passes, fitted.outcome
         self.converged_ = fitted.outcome == Outcome.converged
+        self.outlier_probability_ = np.ones(len(Z))
+        present = weights > 0
+        self.outlier_probability_[present] = fitted.outlier_probability(Z[present], y[present])
+        self._warn([float(weights[y == k] @ fitted.selected[y == k]) for k in self.classes_])
+        return self
 
-    def _tell(self, left: list[float]) -> None:
+    def _warn(self, left: list[float]) -> None:
         """Warn where EM ran out of steps, or left less than one row to a class."""
         if not self.converged_:
             warnings.warn(
@@ -103,7 +99,7 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
         if min(left) < 1:
             warnings.warn(
                 f"Nearly all rows of class {self.classes_[np.argmin(left)]} look like outliers, so that its centre "
-                "says little; give a smaller `outlier_fraction`.",
+                "is uncertain; give a smaller `outlier_fraction`.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -131,8 +127,8 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
         joint = self._joint(X)
         return joint[:, 1] - joint[:, 0] if len(self.classes_) == 2 else joint
 
-    def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
-        """The probability that a row is informative: near 1 where its class explains it, near 0 for an outlier.
+    def outlier_probability(self, X: Any, y: Any = None) -> np.ndarray:
+        """The probability that a row is an outlier: near 0 where its class explains it, near 1 for an outlier.
 
         Args:
             X: rows `[n, N]`.
@@ -147,7 +143,7 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
             if y.shape != (len(rows),) or not np.all(np.isin(y, self.classes_)):
                 raise InputError(f"Argument `y` must give each of the {len(rows)} rows one of the classes "
                                  f"{self.classes_.tolist()}, but it does not.")  # fmt: skip
-        return self._fitted.informative(rows, y)
+        return self._fitted.outlier_probability(rows, y)
 
 
 class SoftSelectionClassifier(_SelectionClassifier):
@@ -156,11 +152,11 @@ class SoftSelectionClassifier(_SelectionClassifier):
     $$P(x, y) = \omega_y \Big[ (1 - f)\, \mathcal N(x;\, c_y, \tfrac1\gamma I)
     + f\, \mathcal N(x;\, \bar x, \tfrac\rho\gamma I) \Big]$$
 
-    A share $f$ of the rows are outliers: their labels say nothing ($\omega_y$ is the share of class $y$) and they lie
-    about the mean $\bar x$ of all rows. EM finds the most probable centres $c_y$ and, unless they are given, $\gamma$,
-    $\rho$ and $f$. [dietrich1998] has two classes, $c_\pm = \pm c$, and $\rho = 1$; on real data outliers are
-    mostly broader than classes, so $\rho$ is estimated by default. It does not help against outliers that agree with
-    each other, such as a class most rows of which are false in the same way.
+    A share $f$ of the rows are outliers: their labels carry no information ($\omega_y$ is the share of class $y$) and
+    they lie about the mean $\bar x$ of all rows. EM finds the most probable centres $c_y$ and, unless they are given,
+    $\gamma$, $\rho$ and $f$. [dietrich1998] has two classes, $c_\pm = \pm c$, and $\rho = 1$; on real data outliers
+    are mostly broader than classes, so $\rho$ is estimated by default. It does not help against outliers that agree
+    with each other, such as a class most rows of which are false in the same way.
 
     Args:
         outlier_fraction: $f$, strictly between 0 and 1; None: estimated.
@@ -177,8 +173,8 @@ class SoftSelectionClassifier(_SelectionClassifier):
         class_prior_: $\omega_y$ `[K]`.
         centres_: $c_y$, in the units of the data `[K, N]`.
         gamma_, outlier_spread_, outlier_fraction_: as given or estimated.
-        outlier_score_: the probability that each training row is informative `[n]`; 0 for rows without weight.
-        selected_: how much each training row counts `[n]`; the same for soft selection.
+        outlier_probability_: the probability that each training row is an outlier `[n]`; 1 for rows without weight.
+        selected_: how much each training row counts `[n]`, for soft selection 1 minus that.
         n_iter_: EM steps made.
         converged_: whether EM came to its end.
         outcome_: the same as a word.
@@ -191,7 +187,7 @@ class SoftSelectionClassifier(_SelectionClassifier):
         >>> X, y = load_wine(return_X_y=True)
         >>> noisy = np.where(np.arange(len(y)) % 4 == 0, (y + 1) % 3, y)
         >>> model = SoftSelectionClassifier(standardize=True).fit(X, noisy)
-        >>> bool(model.score(X, y) > 0.94), bool(model.outlier_score_[noisy != y].mean() < 0.1)
+        >>> bool(model.score(X, y) > 0.94), bool(model.outlier_probability_[noisy != y].mean() > 0.9)
         (True, True)
     """
 
@@ -212,28 +208,12 @@ class HardSelectionClassifier(_SelectionClassifier):
     with $\tau = N/\mathrm{prior}^2$, $n_k$ the number of selected rows of class $k$, and terms that vanish for
     $\rho = 1$ left out. [dietrich1998, eq. (10)]
 
-    Args:
-        outlier_fraction: $f$, strictly between 0 and 1; None: estimated.
-        gamma: $\gamma$, the inverse variance of informative rows in each direction; None: estimated.
-        outlier_spread: $\rho \ge 1$, the variance of the outliers in units of $1/\gamma$; None: estimated.
-        prior: how far from $\bar x$ a centre is believed to lie (root mean square of its Gaussian prior), which weighs
-            as much as $N/(\gamma\, \mathrm{prior}^2)$ rows; None: as far as the rows do, which is less than one row.
-        standardize: give all features mean 0 and variance 1; `gamma` and `prior` are then in these units.
-        accuracy: what may be left to gain in the log-probability of a row when EM stops.
-        max_iter: EM steps at most.
+    Arguments and attributes are those of `SoftSelectionClassifier`, but for:
 
     Attributes:
-        classes_: the classes.
-        class_prior_: $\omega_y$ `[K]`.
         centres_: the mean of $c_y$, in the units of the data `[K, N]`.
-        gamma_, outlier_spread_, outlier_fraction_: as given or estimated.
-        outlier_score_: the probability that each training row is informative, at these centres `[n]`; 0 for rows
-            without weight.
+        outlier_probability_: the probability that each training row is an outlier, at these centres `[n]`.
         selected_: 1 for the selected training rows, 0 for the others `[n]`.
-        n_iter_: EM steps made.
-        converged_: whether EM came to its end.
-        outcome_: the same as a word.
-        n_features_in_, feature_names_in_: columns seen in `fit`.
 
     Examples:
         >>> import numpy as np

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from quenched.core import files
+from quenched.core import store
 
 
 def as_json(result: xr.Dataset, **more: Any) -> str:
@@ -47,7 +47,7 @@ def write_json(result: xr.Dataset, path: Path, **more: Any) -> Path:
     Raises:
         OSError: if the place cannot be written.
     """
-    files.write(path, as_json(result, **more) + "\n")
+    store.write(path, as_json(result, **more) + "\n")
     return path
 
 
@@ -60,7 +60,7 @@ def write_csv(result: xr.Dataset, path: Path) -> Path:
     Raises:
         OSError: if the place cannot be written.
     """
-    files.write(path, _flat(result).to_csv(index=False))
+    store.write(path, _flat(result).to_csv(index=False))
     return path
 
 

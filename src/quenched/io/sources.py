@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from quenched.core.checks import available_memory
+from quenched.core.store import reason
+from quenched.core.system import available_memory
 from quenched.core.types import InputError, printable
-from quenched.io.folders import reason
 
 GROWTH = 10
 """Bytes of memory for each byte of a table while it is read: a digit and a comma become a float64, twice."""

@@ -181,6 +181,16 @@ class RandomStart(Start):
         checks.positive("scale", self.scale)
 
 
+LABELS = {
+    "alpha": r"examples per dimension, $\alpha$",
+    "width": r"width, $\sigma$ (a variance)",
+    "error": r"generalisation error, $\epsilon_g$",
+    "r": "overlap with the true splitting, $r$",
+    "q": "squared length of the splitting, $q$",
+    "free_energy": "free energy, $f$",
+}
+"""Words for the axes of a plot."""
+
 ORDER_PARAMETERS = {"r": (), "q": (), "error": (), "free_energy": ()}
 """What theory and simulation report, and the dimensions of each. `free_energy` is the energy of an example,
 $\\epsilon = |\\Delta U|^2/2\\sigma - \\langle \\ln\\cosh(\\Delta U \\cdot (S - \\bar S)/\\sigma) \\rangle$."""

@@ -3,8 +3,8 @@ r"""The question: a world in which some examples are outliers, and students who 
 Setting: $P = \alpha N$ examples $\xi$ with labels $S = \pm 1$ in $N$ dimensions. A share $1/(1 + e^\eta)$ of them is
 informative: $\xi$ is Gaussian about $S B/\sqrt N$ with variance $1/\gamma$ in each direction, $|B|^2 = N$. The others
 are outliers: Gaussian about 0 with the same variance, and a label by the toss of a coin. Which is which is hidden. The
-student knows $\eta$, believes in an inverse variance $\tilde\gamma$ (matched: $\gamma$) and a Gaussian prior of unit
-variance for each component of his estimate $J$ of $B$.
+student is given $\eta$ and assumes an inverse variance $\tilde\gamma$ (matched: $\gamma$) and a Gaussian prior of unit
+variance for each component of the estimate $J$ of $B$.
 
 Order parameters: $R = J \cdot B/N$ and $Q = J \cdot J/N$; the errors are $\Delta = |J - B|^2/N = Q - 2R + 1$ and the
 angle $\Phi = \arccos(R/\sqrt Q)/\pi$. The limit taken by the theory is $N \to \infty$ at fixed $\alpha$; the simulation
@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import checks, verbs
 from quenched.core.types import Array, InputError, Key, Real, double, real
 
 
@@ -76,15 +76,17 @@ class Contaminated(Law):
         """
         examples = checks.whole("examples", examples, least=1)
         size = checks.whole("size", size, least=1)
-        X, S, V = draw(self, key, examples, size)
-        return np.asarray(X * S[:, None]), np.asarray(S, dtype=int), np.asarray(V)
+        noise, S, u = draw(self, key, examples, size)
+        X, S, V = np.array(noise), np.asarray(S, dtype=int), np.asarray(u) < self.informative
+        X[:, 0] += V
+        return X * S[:, None], S, V
 
 
 class Rule(eqx.Module):
     r"""A student of the law's examples.
 
     Attributes:
-        gamma: $\tilde\gamma$, the inverse variance he believes in; None is the law's.
+        gamma: $\tilde\gamma$, the inverse variance that is assumed; None is the law's.
     """
 
     gamma: Real | None = eqx.field(converter=real, default=None)
@@ -191,16 +193,40 @@ class CarriedStart(Start):
             raise InputError(f"Argument `first` must be RandomStart() or TeacherStart(), but {self.first!r} was given.")
 
 
-ORDER_PARAMETERS = {"R": (), "Q": (), "Delta": (), "Phi": (), "free_energy": ()}
-"""What theory and simulation report, and the dimensions of each. `free_energy` is the least energy over $N$, without
-what only the data decide: $\\mathcal H/N$ as it stands in the rule's docstring."""
+LABELS = {
+    "alpha": r"examples per dimension, $\alpha$",
+    "eta": r"$\ln$(outliers / informative examples), $\eta$",
+    "R": "overlap with the teacher, $R$",
+    "Q": "squared length, $Q$",
+    "Delta": r"squared distance from the teacher, $\Delta$",
+    "Phi": r"angle with the teacher over $\pi$, $\Phi$",
+    "selected": "share of examples selected",
+    "free_energy": "energy over the dimension, $f$",
+}
+"""Words for the axes of a plot."""
 
 
-def check_pair(law: object, rule: object) -> None:
-    """Refuse what is no world with outliers, or no student of it."""
-    checks.kind("law", law, Contaminated, "Contaminated(gamma, eta)")
-    students = (SoftSelection, HardSelection, Hebb, Gibbs)
-    checks.kind("rule", rule, students, "SoftSelection(), HardSelection(), Hebb() or Gibbs()")
+class Search(eqx.Module):
+    """How hard selection looks for the best selection."""
+
+
+class Iteration(Search):
+    """EM alone, which ends at one of very many selections."""
+
+
+class Flips(Search):
+    """EM, then flips of single examples until none lowers the energy."""
+
+
+SCIENCE = verbs.Science(
+    "outliers",
+    laws=(Contaminated, "Contaminated(gamma, eta)"),
+    rules=((SoftSelection, HardSelection, Hebb, Gibbs), "SoftSelection(), HardSelection(), Hebb() or Gibbs()"),
+    reports={"R": (), "Q": (), "Delta": (), "Phi": (), "free_energy": ()},
+    labels=LABELS,
+)
+"""What theory and simulation have in common. `free_energy` is the least energy over $N$, up to a constant that depends
+on the data only: $\\mathcal H/N$ as it stands in the rule's docstring."""
 
 
 def gamma_of(law: Contaminated, rule: Rule) -> Real:
@@ -210,9 +236,10 @@ def gamma_of(law: Contaminated, rule: Rule) -> Real:
 
 @functools.partial(jax.jit, static_argnames=("examples", "size"))
 def draw(law: Contaminated, key: Key, examples: int, size: int) -> tuple[Array, Array, Array]:
-    """Examples times their labels `[examples, size]`, labels, and which are informative. The teacher is axis 0."""
+    """Noise `[examples, size]`, labels, and numbers between 0 and 1 that lie below `law.informative` if informative.
+
+    An informative example times its label is the noise plus the teacher, which is axis 0.
+    """
     noise, labels, hidden = jax.random.split(key, 3)
     g = jax.random.normal(noise, (examples, size)) / jnp.sqrt(jnp.asarray(law.gamma, float))
-    S = jax.random.rademacher(labels, (examples,), float)
-    V = jax.random.uniform(hidden, (examples,)) < jax.nn.sigmoid(-jnp.asarray(law.eta, float))
-    return g.at[:, 0].add(V.astype(float)), S, V
+    return g, jax.random.rademacher(labels, (examples,), float), jax.random.uniform(hidden, (examples,))

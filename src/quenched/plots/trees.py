@@ -1,4 +1,4 @@
-"""What to draw of an annealing: clusters as branches that split while the width falls."""
+"""The panel of an annealing: clusters as branches that split while the width falls."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import checks, system
 from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real, reals
 
 FEWEST = 5
@@ -238,7 +238,7 @@ def declared(law: Empirical, rule: GaussianProcess) -> tuple[Numbers, float]:
         InputError: if the kernel matrix has values that are not finite or is not positive definite, even with jitter,
             or if what is computed from it would not fit in memory.
     """
-    checks.memory(f"The kernel matrices of {law.rows} rows", MATRICES * 8.0 * law.rows**2)
+    system.require_memory(f"The kernel matrices of {law.rows} rows", MATRICES * 8.0 * law.rows**2)
     # numbers as arrays, so that a program is compiled for all their values and not for one
     arrays = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, float) else leaf, (law, rule))
     n: Numbers = eqx.filter_jit(numbers)(*arrays)
@@ -257,6 +257,24 @@ def declared(law: Empirical, rule: GaussianProcess) -> tuple[Numbers, float]:
     raise InputError(f"The kernel must be positive definite at these rows, but its matrix is not, even with "
                      f"{LARGEST_JITTER:g} of the mean variance added to its diagonal{hint}.")  # fmt: skip
 
+
+SHARE = "share of the target's variance"
+LABELS = {
+    "examples": "training examples, $m$",
+    "posterior_variance": f"posterior variance ({SHARE})",
+    "oob_variance": f"out-of-bag posterior variance ({SHARE})",
+    "error": f"error on all rows, seen or not ({SHARE})",
+    "oob_error": f"out-of-bag error ({SHARE})",
+    "absolute_error": "absolute error (standard deviations of the target)",
+    "oob_absolute_error": "out-of-bag absolute error (standard deviations of the target)",
+    "coverage": "coverage of the predictive interval",
+    "oob_coverage": "out-of-bag coverage of the predictive interval",
+}
+"""Words for the axes of a plot."""
+ATTRS = {"main": "oob_error", "scale": "log"}
+"""What is plotted by default, and on which scale: learning curves are powers of the number of examples."""
+COMMAND = "quenched forecast DATA.csv --target COLUMN"
+"""The command that reads a table of data."""
 
 MEASURES = {
     "posterior_variance": (),

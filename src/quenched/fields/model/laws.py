@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import checks, verbs
 from quenched.core.types import Array, InputError, Key, Real, double, real, reals
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.links import Direct, Link
@@ -24,6 +24,8 @@ NORMALISED = 1e-6
 
 class Law(eqx.Module):
     """A world on a grid."""
+
+    grid: eqx.AbstractVar[Grid]
 
 
 class TrueDensity(Law):
@@ -124,18 +126,22 @@ class MaximumPosterior(Rule):
             raise InputError("Prior and link must live on one grid, but they have different ones.")
 
 
-def check_pair(law: Any, rule: Any) -> None:
-    """Refuse a student who cannot learn in this world."""
-    if not isinstance(law, Law):
-        raise InputError(f"Argument `law` must be a TrueDensity or TrueFunction, but {law!r} was given.")
-    if not isinstance(rule, MaximumPosterior):
-        raise InputError(f"Argument `rule` must be MaximumPosterior(link, prior), but {rule!r} was given.")
-    if law.grid != rule.link.grid:  # pyright: ignore[reportAttributeAccessIssue]
+def check_pair(law: Law, rule: MaximumPosterior) -> None:
+    """Check that the rule can learn in this world."""
+    if law.grid != rule.link.grid:
         raise InputError("Law and rule must live on one grid, but they have different ones.")
     if isinstance(law, TrueFunction) != isinstance(rule.link, Direct):
         raise InputError("A `TrueFunction` must be learned with the link `Direct`, and a `TrueDensity` with another, "
                          f"but {type(law).__name__} and {type(rule.link).__name__} were given.")  # fmt: skip
 
 
-ORDER_PARAMETERS = {"training_error": (), "test_error": ()}
-"""What theory and simulation report: minus the mean log-likelihood of the examples, and of new ones."""
+SCIENCE = verbs.Science(
+    "fields",
+    laws=((TrueDensity, TrueFunction), "a TrueDensity or TrueFunction"),
+    rules=(MaximumPosterior, "MaximumPosterior(link, prior)"),
+    reports={"training_error": (), "test_error": ()},  # minus the mean log-likelihood of the examples, and of new ones
+    check=check_pair,
+    labels={"examples": "number of examples"},
+    command="quenched density DATA.csv --column COLUMN",
+)
+"""What the verbs of this science share."""

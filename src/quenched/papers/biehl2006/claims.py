@@ -140,7 +140,7 @@ def _asymptotic_claims(figure: Figure) -> list[Claim]:
     lam = 1.2
     rest = {name: figure.data[name].sel(state="axis") for name in ("LVQ1", "LVQ+", "VQ")}
     prior = rest["LVQ1"].prior.values
-    best = np.array([prototypes.optimum(prototypes.TwoClusters(prior=p, separation=lam)) for p in prior])
+    best = prototypes.optimum(prototypes.TwoClusters(separation=lam), prior=prior).error.values
     excess = rest["LVQ1"].error.values - best
     plus, vq = rest["LVQ+"].error.values, rest["VQ"].error.values
     middle = rest["LVQ+"].R.isel(prior=5).sum("prototype").values / 2
@@ -202,7 +202,7 @@ def _optimum_claims() -> list[Claim]:
     equal, unequal = prototypes.TwoClusters(0.7, 1.2), prototypes.TwoClusters(0.6, 1.0, (0.81, 0.25))
     same = _bayes(equal, jax.random.key(5), 50, 20_000)
     other = _bayes(unequal, jax.random.key(6), 50, 20_000)
-    best = prototypes.optimum(equal)
+    best = float(prototypes.optimum(equal).error)
     stderr = np.sqrt(best * (1 - best) / 20_000)
     return [
         Claim("section 4.2", "the best decision boundary is a plane orthogonal to B₊ − B₋", "a plane",

@@ -113,7 +113,7 @@ def figure_3_right(*, quick: bool = False, key: Any = None) -> Figure:
         rest = prototypes.asymptote(law, rule, small_rate=True, prior=prior)
         data[name] = rest
         series.append(Series(name, Kind.theory, prior, rest.error.sel(state="axis").values))
-    best = np.array([prototypes.optimum(prototypes.TwoClusters(prior=p, separation=1.2)) for p in prior])
+    best = prototypes.optimum(prototypes.TwoClusters(separation=1.2), prior=prior).error.values
     series.append(Series("optimum", Kind.reference, prior, best))
     series.append(Series("min(p₊, p₋)", Kind.reference, prior, np.minimum(prior, 1 - prior)))
     panel = Panel("prior of class +1, p₊", "error, η → 0, ηα → ∞", tuple(series), xlim=(0, 1), ylim=(0, 0.52))

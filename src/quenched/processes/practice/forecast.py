@@ -35,7 +35,7 @@ from quenched.core import checks, results
 from quenched.core.progress import progress, say
 from quenched.core.types import InputError, Key, double
 from quenched.processes import learner
-from quenched.processes.model import Empirical, GaussianProcess
+from quenched.processes.model import LABELS, Empirical, GaussianProcess
 from quenched.processes.practice import copies, judgement, trials
 from quenched.processes.practice.judgement import FARTHEST, FEWEST_FORECAST, Z80
 from quenched.processes.practice.table import read
@@ -316,7 +316,8 @@ def _beyond(found: judgement.Found, world: _World, sizes: np.ndarray) -> xr.Data
         "measured": found.measured.error, "measured_stderr": found.measured.stderr, "draws": found.measured.draws,
         "source": source, "extended": found.extended,
     }  # fmt: skip
-    return xr.Dataset({name: ("examples", value) for name, value in values.items()}, {"examples": sizes})
+    return xr.Dataset({name: ("examples", value) for name, value in values.items()},
+                      {"examples": ("examples", sizes, {"long_name": LABELS["examples"]})})  # fmt: skip
 
 
 def _speak(
@@ -350,7 +351,7 @@ def _speak(
         target_centre=centre, noise=float(rule.noise), kernel=_words(rule), leave_one_out=found.loo,
         training_error=found.training, explained=explained, explained_stderr=stderr, backtest=found.backtest,
         H=found.H, refit_ratio=found.refit, df1=found.df1, jitter=known.jitter, neglected=known.neglected,
-        science="processes", source="forecast", version=results.version(), format=results.FORMAT,
+        science="processes", source="forecast", scale="log", version=results.version(), format=results.FORMAT,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from jax.scipy.special import ndtr, ndtri
 
-from quenched.core import checks, controls, results
+from quenched.core import checks, controls, results, system
 from quenched.core.progress import track
 from quenched.core.types import Array, InputError, Outcome, Real, double, require_double
 from quenched.processes.model import (
@@ -187,7 +187,7 @@ class Solver:
         self.closure, self.total = closure_of(closure), total_of(total)
         self.rows = law.rows
         if self._sums_walks:
-            checks.memory(f"The kernel matrices of {law.rows} rows", crossing.MATRICES * 8.0 * law.rows**2)
+            system.require_memory(f"The kernel matrices of {law.rows} rows", crossing.MATRICES * 8.0 * law.rows**2)
         self._algebra, self._y, self._s2, self.about, self._factor = _prepare(law, rule, rank)
         self.reference = reference(self._algebra, self._y, self._s2, law.rows)
         self._known = [(0.0, self._algebra.prior())]  # sizes and their solutions, ascending

@@ -1,0 +1,251 @@
+r"""Spherical classes among outliers: what is assumed, the E-step and the M-step.
+
+An informative row of class $k$ is Gaussian about $c_k$ with variance $1/\gamma$ in each direction; an outlier is
+Gaussian about 0, whatever its class, with variance $\rho/\gamma$; a share $\pi = 1/(1 + e^\eta)$ is informative. Each
+centre has a Gaussian prior of precision $\tau$ in each direction. One class, rows multiplied by their labels,
+$\rho = 1$ and $\tau = N$: that is the student of the paper, $c = J/\sqrt N$.
+
+$$h = \gamma\, z \cdot c_k - \tfrac\gamma2 (|c_k|^2 + s_k) - \eta + \tfrac N2 \ln \rho
+- \tfrac\gamma2 (1 - \tfrac1\rho) |z|^2$$
+
+is the logarithm of how much more probable it is that a row $z$ is informative than that it is not; a `selection` turns
+it into how much the row counts. All arrays have a leading axis of W worlds that share their rows, but for their first
+components: a simulation learns at many $\eta$ on the same noise. A table has one world.
+
+A pass reads the table once, in tiles of rows that stay in the cache between its two products. It runs on the host:
+there is nothing to compile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quenched.outliers.learner.selection import Selection
+
+TILE = 2**18
+"""Numbers in a tile, two megabytes: smaller ones cost more in calls than the cache saves."""
+
+NARROWEST = 1e-6
+"""No variance falls below this share of that of all rows: equal rows have none."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+    """The table about the centre of the outliers, the rows of a class one after the other."""
+
+    Z: np.ndarray  # [n, N]
+    omega: np.ndarray  # [n] weights
+    ends: np.ndarray  # [K + 1] rows of class k are ends[k]:ends[k + 1]
+    shift: np.ndarray | None = None  # [W, n] what each world adds to the first components
+
+    @functools.cached_property
+    def squares(self) -> np.ndarray:
+        """|z|^2, `[n]` or `[W, n]`."""
+        squares, V = np.einsum("ni,ni->n", self.Z, self.Z), self.shift
+        return squares if V is None else squares + V * (2 * self.Z[:, 0] + V)
+
+    @functools.cached_property
+    def number(self) -> float:
+        """Of the rows, by weight."""
+        return float(self.omega.sum())
+
+    @functools.cached_property
+    def variance(self) -> Any:
+        """Of all rows, in one direction, about the origin."""
+        return self.squares @ self.omega / (self.number * self.Z.shape[1])
+
+    def take(self, worlds: Any) -> Rows:
+        """The rows of some of the worlds."""
+        return self if self.shift is None else dataclasses.replace(self, shift=self.shift[worlds])
+
+
+class State(NamedTuple):
+    """What is believed in each world."""
+
+    centres: np.ndarray  # [W, K, N] c_k
+    unknown: np.ndarray  # [W, K] s_k, zero for soft selection
+    gamma: np.ndarray  # [W]
+    spread: np.ndarray  # [W] rho
+    eta: np.ndarray  # [W]
+
+
+class Freedom(NamedTuple):
+    """The precision of the prior, and what EM may change besides the centres."""
+
+    tau: float
+    gamma: bool = False
+    spread: bool = False
+    eta: bool = False
+
+
+class Sums(NamedTuple):
+    """How much each row counts, and sums over what counts."""
+
+    p: np.ndarray  # [W, n] weights included
+    mass: np.ndarray  # [W, K] sum p
+    total: np.ndarray  # [W, K, N] sum p z
+    squares: np.ndarray  # [W] sum p |z|^2, where it matters
+    gain: np.ndarray  # [W] what the selection gains over all rows; soft: sum ln(1 + e^h)
+
+
+def burden(squares: np.ndarray, state: State, N: int) -> np.ndarray:
+    """What rows of these lengths pay for being called informative, since outliers are broader."""
+    g, rho = state.gamma[:, None], state.spread[:, None]
+    return 0.5 * g * (1 - 1 / rho) * squares - 0.5 * N * np.log(rho)
+
+
+def log_ratios(Z: np.ndarray, state: State) -> np.ndarray:
+    r"""$h + \eta$ of rows `[n, N]` in the first world, were they of class $k$, `[n, K]`."""
+    c, g = state.centres[0], state.gamma[0]
+    own = 0.5 * g * (np.sum(c * c, axis=1) + state.unknown[0])
+    return Z @ (g * c).T - own - burden(np.einsum("ni,ni->n", Z, Z), state, Z.shape[1])[0, :, None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Classes:
+    """The model of a table: its rows, what is to be found, and how rows are selected."""
+
+    rows: Rows
+    free: Freedom
+    selection: Selection
+
+    def take(self, worlds: Any) -> Classes:
+        """The model of some of the worlds."""
+        return dataclasses.replace(self, rows=self.rows.take(worlds))
+
+    def price(self, state: State) -> np.ndarray:
+        r"""What each row pays for being selected, $\eta$ included, `[W, n]` or `[W, 1]`."""
+        if np.all(state.spread == 1):
+            return state.eta[:, None]
+        return burden(self.rows.squares, state, self.rows.Z.shape[1]) + state.eta[:, None]
+
+    def expect(self, state: State) -> Sums:
+        """The E-step: how much each row counts, by one pass over the table. [dietrich1998, eqs. (24), (29)]"""
+        Z, omega, ends, shift = self.rows.Z, self.rows.omega, self.rows.ends, self.rows.shift
+        c, g = state.centres, state.gamma[:, None]
+        (n, N), W = Z.shape, len(c)
+        p, total, gain, height = np.empty((W, n)), np.zeros_like(c), np.zeros(W), max(1, TILE // N)
+        own, price = 0.5 * g * ((c * c).sum(2) + state.unknown), self.price(state)
+        for k, (begin, end) in enumerate(itertools.pairwise(ends)):
+            gc = g * c[:, k]
+            for first in range(begin, end, height):
+                t = slice(first, min(first + height, end))
+                h = gc @ Z[t].T - own[:, k, None] - (price[:, t] if price.shape[1] == n else price)
+                if shift is not None:
+                    h += gc[:, :1] * shift[:, t]
+                weights, gains = self.selection.weigh(h)
+                p[:, t] = omega[t] * weights
+                gain += gains @ omega[t]
+                total[:, k] += p[:, t] @ Z[t]
+                if shift is not None:
+                    total[:, k, 0] += np.einsum("wn,wn->w", p[:, t], shift[:, t])
+        return self.add_up(p, total, gain, state)
+
+    def count_all(self, state: State) -> Sums:
+        """Every row counts."""
+        Z, omega, ends, shift = self.rows.Z, self.rows.omega, self.rows.ends, self.rows.shift
+        blocks, W = [slice(*pair) for pair in itertools.pairwise(ends)], len(state.eta)
+        total = np.tile(np.stack([omega[t] @ Z[t] for t in blocks]), (W, 1, 1))
+        if shift is not None:
+            total[:, :, 0] += np.stack([shift[:, t] @ omega[t] for t in blocks], axis=1)
+        return self.add_up(np.tile(omega, (W, 1)), total, np.zeros(W), state)
+
+    def add_up(self, p: np.ndarray, total: np.ndarray, gain: np.ndarray, state: State) -> Sums:
+        """The sums of a selection whose `total` is known."""
+        squares = np.zeros(len(p))
+        if any(self.free[1:]) or np.any(state.spread != 1):
+            squares = (p * self.rows.squares).sum(1)
+        return Sums(p, np.add.reduceat(p, self.rows.ends[:-1], axis=1), total, squares, gain)
+
+    def maximize(self, sums: Sums, state: State) -> State:
+        """The M-step: the most probable centres and scales, given how much each row counts."""
+        return self.rescale(sums, self.centre(sums, state))
+
+    def centre(self, sums: Sums, state: State) -> State:
+        """The centres that belong to a selection. [dietrich1998, eqs. (25), (27), (28)]"""
+        a = self.precision(sums, state)
+        c = (state.gamma[:, None] / a)[:, :, None] * sums.total
+        return state._replace(centres=c, unknown=self.selection.unknown * c.shape[2] / a)
+
+    def precision(self, sums: Sums, state: State) -> np.ndarray:
+        """Of each centre, given the selection, `[W, K]`."""
+        return self.free.tau + state.gamma[:, None] * sums.mass
+
+    def rescale(self, sums: Sums, state: State) -> State:
+        """The most probable noise, spread and share of outliers, given the selection and its centres.
+
+        Outliers are nowhere narrower than the others. The share is what it would be with one row more of each kind, so
+        that neither is ever found impossible.
+        """
+        _, free_gamma, free_spread, free_eta = self.free
+        if not (free_gamma or free_spread or free_eta):
+            return state
+        (W, _, N), c, tiny = state.centres.shape, state.centres, np.finfo(float).tiny
+        left = self.rows.omega - sums.p
+        mass, rest = sums.mass.sum(1), left.sum(1)
+        length = (c * c).sum(2) + state.unknown
+        around = (sums.mass * length - 2 * (c * sums.total).sum(2)).sum(1)
+        around, beyond = around + sums.squares, (left * self.rows.squares).sum(1)
+        least = NARROWEST * self.rows.variance
+        near, far = np.maximum(around / np.maximum(N * mass, tiny), least), beyond / np.maximum(N * rest, tiny)
+        v, rho = 1 / state.gamma, state.spread
+        if free_gamma:
+            rho = np.ones(W) if free_spread else rho
+            v = np.maximum((around + beyond / rho) / (N * (mass + rest)), least)
+            apart = far > near if free_spread else np.zeros(W, bool)
+            v, rho = np.where(apart, near, v), np.where(apart, far / near, rho)
+        elif free_spread:
+            rho = np.maximum(far / v, 1.0)
+        eta = np.log((rest + 1) / (mass + 1)) if free_eta else state.eta
+        return state._replace(gamma=1 / v, spread=rho, eta=eta)
+
+    def energy(self, sums: Sums, state: State) -> np.ndarray:
+        r"""$\mathcal H$ of the centres or, for hard selection, of the selected set. [dietrich1998, eqs. (7), (10)]"""
+        tau, (_, _, N), g, rho = self.free.tau, state.centres.shape, state.gamma, state.spread
+        if not self.selection.unknown:
+            return 0.5 * tau * (state.centres**2).sum((1, 2)) - sums.gain
+        a = self.precision(sums, state)
+        each = 0.5 * N * np.log(a / tau) - 0.5 * g[:, None] ** 2 * (sums.total**2).sum(2) / a
+        price = (state.eta - 0.5 * N * np.log(rho)) * sums.mass.sum(1)
+        return each.sum(1) + price + 0.5 * g * (1 - 1 / rho) * sums.squares
+
+    def level(self, sums: Sums, state: State) -> np.ndarray:
+        r"""The log-posterior up to a constant: $-\mathcal H$ and, if scales are free, what outliers cost."""
+        if not any(self.free[1:]):
+            return -self.energy(sums, state)
+        omega, N, g = self.rows.omega, self.rows.Z.shape[1], state.gamma / state.spread
+        log_rest = -np.logaddexp(0.0, -state.eta)
+        outliers = self.rows.number * (log_rest + 0.5 * N * np.log(g)) - 0.5 * g * (self.rows.squares @ omega)
+        share = 2 * log_rest - state.eta if self.free.eta else 0.0  # one row more of each kind
+        return outliers + share - self.energy(sums, state)
+
+    def vector(self, state: State) -> np.ndarray:
+        """All that EM changes, as vectors `[W, M]`: the centres, and logarithms of the free scales."""
+        scales = (np.log(state.gamma), np.log(state.spread), state.eta)
+        return self._join(state.centres.reshape(len(state.eta), -1), scales)
+
+    def _join(self, centres: np.ndarray, scales: tuple[np.ndarray, ...]) -> np.ndarray:
+        free = [scale[:, None] for scale, is_free in zip(scales, self.free[1:], strict=True) if is_free]
+        return np.concatenate([centres, *free], axis=1) if free else centres
+
+    def state(self, vector: np.ndarray, like: State) -> State:
+        """The state of a vector; what is not in it is that of another state."""
+        size = like.centres[0].size
+        state, free = like._replace(centres=vector[:, :size].reshape(like.centres.shape)), iter(vector[:, size:].T)
+        if self.free.gamma:
+            state = state._replace(gamma=np.minimum(np.exp(next(free)), 1 / (NARROWEST * self.rows.variance)))
+        if self.free.spread:
+            state = state._replace(spread=np.exp(np.maximum(next(free), 0.0)))
+        return state._replace(eta=next(free)) if self.free.eta else state
+
+    def metric(self, sums: Sums, state: State) -> np.ndarray:
+        """The curvature of the log-posterior if the selection is kept, in each component of a vector, `[W, M]`."""
+        N, every, mass = state.centres.shape[2], self.rows.number, sums.mass.sum(1)
+        rest = np.maximum(every - mass, 0.0)
+        scales = (np.full_like(mass, 0.5 * N * every), 0.5 * N * rest, mass * rest / every)
+        return self._join(np.repeat(self.precision(sums, state), N, axis=1), scales)

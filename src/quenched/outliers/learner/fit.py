@@ -1,0 +1,293 @@
+"""The front door of the learner: read the table, select, and answer in the units of the data."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from quenched.core import checks
+from quenched.core.types import InputError, Key, Outcome
+from quenched.outliers.learner.classes import NARROWEST, Freedom, Rows, State, log_ratios
+from quenched.outliers.learner.search import Learned, learn
+from quenched.outliers.model import HardSelection, Hebb, Rule, SoftSelection
+
+SHARE = 0.3
+"""The share of outliers at which EM begins when it is to be estimated."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fitted:
+    r"""Class centres, and which rows they rest on.
+
+    Attributes:
+        classes: the labels, sorted, `[K]`.
+        shares: the share of the rows that has each label `[K]`.
+        centres: in the units of the data `[K, N]`.
+        midpoint: the centre of the outliers `[N]`.
+        gamma: $\gamma$, the inverse variance of informative rows in each direction.
+        spread: $\rho$, the variance of the outliers in units of $1/\gamma$.
+        eta: $\eta$, the logarithm of the number of outliers for each informative row; minus infinity for `Hebb`.
+        unknown: $s_k$, the posterior variance of each centre, all directions together, `[K]`; zero but for hard
+            selection.
+        selected: how much each training row counts `[n]`: the probability that it is informative, 0 or 1 for hard
+            selection, 1 for `Hebb`; 0 for rows without weight.
+        energy: $\mathcal H/N$ as it stands in the rule's docstring; for `Hebb` that of soft selection with $h$ in place
+            of $\ln(1 + e^h)$ and $\eta = 0$. What depends on the data and the scales alone is left out.
+        passes: how often the table was read.
+        outcome: `converged`, or `stalled` when the passes ran out.
+    """
+
+    classes: np.ndarray
+    shares: np.ndarray
+    centres: np.ndarray
+    midpoint: np.ndarray
+    gamma: float
+    spread: float
+    eta: float
+    unknown: np.ndarray
+    selected: np.ndarray
+    energy: float
+    passes: int
+    outcome: Outcome
+
+    @property
+    def outlier_fraction(self) -> float:
+        r"""The share of the outliers, $1/(1 + e^{-\eta})$."""
+        return float(expit(self.eta))
+
+    def log_ratios(self, X: np.ndarray) -> np.ndarray:
+        """How much denser informative rows of each class are at `X` than outliers, as a logarithm `[n, K]`."""
+        scales = (np.array([one]) for one in (self.gamma, self.spread, self.eta))
+        return log_ratios(X - self.midpoint, State((self.centres - self.midpoint)[None], self.unknown[None], *scales))
+
+    def outlier_probability(self, X: np.ndarray, y: Any = None) -> np.ndarray:
+        """The probability that rows `[n, N]` with labels `y` are outliers; without `y`, whatever their label."""
+        h = self.log_ratios(X) - self.eta
+        if y is None:
+            return expit(-np.logaddexp.reduce(h + np.log(self.shares), axis=1))
+        return expit(-h[np.arange(len(X)), np.searchsorted(self.classes, y)])
+
+
+class _Table(NamedTuple):
+    """Rows that have a weight, and where they stand among those given."""
+
+    X: np.ndarray  # [n, N]
+    omega: np.ndarray  # [n]
+    classes: np.ndarray  # [K]
+    codes: np.ndarray  # [n]
+    present: np.ndarray  # [rows given]
+
+
+def _read(data: Any, sample_weight: Any) -> _Table:
+    """Check the data; drop rows of weight zero."""
+    if not (isinstance(data, tuple) and len(data) == 2):
+        raise InputError("Argument `data` must be (X, y), rows and their labels, but it is not a pair.")
+    X, omega = checks.table(data[0], sample_weight)
+    y = np.asarray(data[1])
+    if y.shape != X.shape[:1]:
+        raise InputError(f"Argument `data` must have one label for each of the {len(X)} rows, "
+                         f"but the shape of y is {y.shape}.")  # fmt: skip
+    present = omega > 0
+    if not present.all():
+        X, y, omega = X[present], y[present], omega[present]
+    classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if len(classes) < 2:
+        raise InputError(f"Argument `data` must have two classes or more, but it has one class, {classes[0]}.")
+    few = (counts < 2) & (np.bincount(codes, omega) < 2)  # one row of weight 2 is two rows
+    if np.any(few):
+        raise InputError("Argument `data` must have two rows or more of each class, "
+                         f"but class {classes[few][0]} has one.")  # fmt: skip
+    if np.array_equal(X[0], X[-1]) and np.all(X == X[0]):
+        raise InputError("Argument `data` must have features that vary, but all of them are constant.")
+    return _Table(X, omega, classes, codes, present)
+
+
+class _Settings(NamedTuple):
+    """How to learn."""
+
+    rule: Rule
+    prior: float | None
+    spread: float | None
+    eta: float | None
+    accuracy: float
+    passes: int
+
+
+def _check(rule: Any, prior: Any, spread: Any, eta: Any, accuracy: Any, passes: Any) -> _Settings:
+    """Check the settings."""
+    checks.kind("rule", rule, (SoftSelection, HardSelection, Hebb), "SoftSelection(), HardSelection() or Hebb()")
+    if prior is not None:
+        checks.positive("prior", checks.number("prior", prior))
+    if eta is not None:
+        checks.finite("eta", checks.number("eta", eta))
+    if spread is not None:
+        checks.finite("spread", checks.number("spread", spread))
+        if spread < 1:
+            raise InputError(f"Argument `spread` must be at least 1, but {spread} was given.")
+    checks.positive("accuracy", checks.number("accuracy", accuracy))
+    return _Settings(rule, prior, spread, eta, accuracy, checks.whole("passes", passes, least=1))
+
+
+def _learn(rows: Rows, how: _Settings, start: np.ndarray | None = None) -> Learned:
+    """From a start `[K, N]`, or else from all rows: their means, the variance about those and, for outliers, of all.
+
+    Hard selection then begins where soft selection ends.
+    """
+    rule, N, gamma, variance = how.rule, rows.Z.shape[1], how.rule.gamma, float(rows.variance)
+    hebb = isinstance(rule, Hebb)
+    tau = 1 / variance if how.prior is None else N / how.prior**2
+    free = Freedom(tau, gamma is None, how.spread is None and not hebb, how.eta is None and not hebb)
+    blocks = [slice(*pair) for pair in itertools.pairwise(rows.ends)]
+    mass = np.add.reduceat(rows.omega, rows.ends[:-1])
+    c = np.stack([rows.omega[t] @ rows.Z[t] for t in blocks]) / mass[:, None]
+    length = float(mass @ np.sum(c * c, axis=1)) / rows.number
+    v = max(variance - length / N, NARROWEST * variance) if gamma is None else 1 / float(gamma)
+    rho = 1.0 if hebb else max(variance / v, 1.0) if how.spread is None else float(how.spread)
+    eta = 0.0 if hebb else np.log(SHARE / (1 - SHARE)) if how.eta is None else float(how.eta)
+    scales = (np.array([one]) for one in (1 / v, rho, eta))
+    state = State((c if start is None else start)[None], np.zeros((1, len(c))), *scales)
+    if not isinstance(rule, HardSelection) or start is not None:
+        return learn(rule, rows, state, free, accuracy=how.accuracy, passes=how.passes)
+    soft = learn(SoftSelection(gamma), rows, state, free, accuracy=how.accuracy, passes=how.passes)
+    left = max(how.passes - int(soft.passes[0]), 1)
+    done = learn(rule, rows, soft.state, free, accuracy=how.accuracy, passes=left)
+    return done._replace(passes=done.passes + soft.passes, outcome=np.maximum(done.outcome, soft.outcome))
+
+
+def _answer(table: _Table, rule: Rule, done: Learned, centres: np.ndarray, midpoint: np.ndarray, order: Any) -> Fitted:
+    """The answer in the units and the order of the data."""
+    state, (K, N) = done.state, centres.shape
+    counts, mine = np.zeros(len(table.present)), np.empty(len(table.X))
+    mine[order] = done.sums.p[0]
+    counts[table.present] = mine / table.omega
+    mass = np.bincount(table.codes, table.omega)
+    return Fitted(
+        classes=table.classes,
+        shares=mass / mass.sum(),
+        centres=centres,
+        midpoint=midpoint,
+        gamma=float(state.gamma[0]),
+        spread=float(state.spread[0]),
+        eta=-np.inf if isinstance(rule, Hebb) else float(state.eta[0]),
+        unknown=np.broadcast_to(state.unknown[0], K),
+        selected=counts,
+        energy=float(done.energy[0]) / N,
+        passes=int(done.passes[0]),
+        outcome=Outcome(int(done.outcome[0])),
+    )
+
+
+def _vector(name: str, given: Any, N: int) -> np.ndarray:
+    """A number or a vector, as a vector `[N]`."""
+    checks.finite(name, given)
+    if np.shape(given) not in ((), (N,)):
+        raise InputError(f"Argument `{name}` must be a number or {N} numbers, but its shape is {np.shape(given)}.")
+    return np.broadcast_to(np.asarray(given, dtype=np.float64), N)
+
+
+def _midpoint(table: _Table) -> np.ndarray:
+    """Half-way between the means of two classes."""
+    shares = np.stack([table.omega * (table.codes == k) for k in (0, 1)])
+    return 0.5 * np.sum(shares @ table.X / shares.sum(axis=1, keepdims=True), axis=0)
+
+
+def fit(
+    rule: Rule,
+    data: Any,
+    *,
+    key: Key | None = None,
+    eta: float | None = None,
+    spread: float | None = 1.0,
+    midpoint: Any = None,
+    prior: float | None = 1.0,
+    start: Any = None,
+    sample_weight: Any = None,
+    accuracy: float = 1e-5,
+    passes: int = 1000,
+) -> Fitted:
+    r"""Learn two classes that lie opposite to each other, as the student of the paper does.
+
+    Rows of the two classes are Gaussian about $x_0 \pm c$, outliers about $x_0$. `measure` does this with each of its
+    samples, with `rule.gamma` and `eta` given and `midpoint=0`.
+
+    Args:
+        rule: `SoftSelection()`, `HardSelection()` or `Hebb()`; its `gamma`, if None, is estimated.
+        data: `(X, y)`, rows `[n, N]` and labels `[n]` of two classes; the second, sorted, is at $x_0 + c$.
+        key: not used: nothing here is random.
+        eta: $\eta$, the logarithm of the number of outliers for each informative row; None: estimated.
+        spread: $\rho$, the variance of the outliers in units of $1/\gamma$; None: estimated.
+        midpoint: $x_0$, a number or `[N]`; None: half-way between the means of the classes.
+        prior: the length that $c$ is believed to have (root mean square of its Gaussian prior); the paper's is 1. None:
+            that of the rows about $x_0$, which weighs less than one row.
+        start: $c$ at the start `[N]`; None: the mean of all rows, from which hard selection goes on to where soft
+            selection ends.
+        sample_weight: weight $\omega$ acts as $\omega$ equal rows.
+        accuracy: what may be left to gain in the log-probability of a row when EM stops.
+        passes: EM steps at most.
+
+    Returns:
+        Centres, noise, share of outliers, and how much each row counts.
+
+    Raises:
+        InputError: for data that cannot be learned from, in one sentence.
+
+    Examples:
+        >>> import jax
+        >>> from quenched.outliers.learner import fit
+        >>> from quenched.outliers.model import Contaminated, SoftSelection
+        >>> X, y, V = Contaminated(gamma=10.0, eta=0.0).sample(jax.random.key(0), 500, size=50)
+        >>> fitted = fit(SoftSelection(), (X, y))
+        >>> bool(abs(fitted.gamma - 10) < 0.5), bool((fitted.selected[V] > 0.5).mean() > 0.9)
+        (True, True)
+    """
+    how = _check(rule, prior, spread, eta, accuracy, passes)
+    table = _read(data, sample_weight)
+    if len(table.classes) != 2:
+        raise InputError(f"Argument `data` must have two classes, but it has {len(table.classes)}.")
+    N = table.X.shape[1]
+    x0 = _midpoint(table) if midpoint is None else _vector("midpoint", midpoint, N)
+    Z = table.X - x0
+    Z *= (2.0 * table.codes - 1)[:, None]
+    begin = None if start is None else _vector("start", start, N)[None]
+    done = _learn(Rows(Z, table.omega, np.array([0, len(Z)])), how, begin)
+    c = done.state.centres[0, 0]
+    return _answer(table, rule, done, np.stack([x0 - c, x0 + c]), x0, slice(None))
+
+
+def fit_classes(
+    rule: Rule,
+    data: Any,
+    *,
+    eta: float | None = None,
+    spread: float | None = None,
+    prior: float | None = None,
+    sample_weight: Any = None,
+    accuracy: float = 1e-5,
+    passes: int = 1000,
+) -> Fitted:
+    r"""Learn any number of classes, one centre in each; the outliers lie about the mean of all rows.
+
+    Args:
+        rule: as in `fit`, as are all arguments that are not named here.
+        data: `(X, y)`, rows `[n, N]` and labels `[n]`.
+        eta: see `fit`.
+        spread: see `fit`.
+        prior: how far from the mean of all rows centres are believed to lie (root mean square of their Gaussian prior);
+            None: as far as the rows do, which weighs less than one row. Means of the classes would tell too little:
+            wrong labels draw them together.
+        sample_weight: see `fit`.
+        accuracy: see `fit`.
+        passes: see `fit`.
+    """
+    how = _check(rule, prior, spread, eta, accuracy, passes)
+    table = _read(data, sample_weight)
+    x0 = table.omega @ table.X / table.omega.sum()
+    order = np.argsort(table.codes, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(np.bincount(table.codes))])
+    rows = Rows(table.X[order] - x0, table.omega[order], ends)
+    done = _learn(rows, how)
+    return _answer(table, rule, done, x0 + done.state.centres[0], x0, order)

@@ -1,0 +1,228 @@
+"""The search: EM with stretched steps, and the descent by single rows.
+
+In each world the E-step and the M-step of a model are repeated. Where a step has become small it is stretched, by the
+factor of Barzilai and Borwein from the last two, and taken back for a plain one if the log-posterior would fall.
+`learn` is what `fit` does with a table and `measure` with each sample.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quenched.core.types import Outcome
+from quenched.outliers.learner.classes import Classes, Freedom, Rows, State, Sums
+from quenched.outliers.learner.selection import Hard, Soft
+from quenched.outliers.model import Flips, HardSelection, Hebb, Rule, Search
+
+NEAR = 0.03
+"""A step, as a share of the centres, below which steps are stretched: so near, the basin is decided."""
+
+ROUNDING = 1e-14
+"""Differences of log-posteriors, relative to them, that are rounding errors."""
+
+WORTH = 1e-12
+"""What the change of a row must gain at least, relative to what it consists of."""
+
+
+class Learned(NamedTuple):
+    """Where the search ended in each world."""
+
+    state: State
+    sums: Sums
+    energy: np.ndarray  # [W]
+    passes: np.ndarray  # [W]
+    outcome: np.ndarray  # [W] codes
+
+
+def learn(
+    rule: Rule, rows: Rows, state: State, free: Freedom, *, accuracy: float, passes: int, search: Search | None = None
+) -> Learned:
+    """Selection, centres and scales, from a state in each world.
+
+    Args:
+        rule: `SoftSelection()`, `HardSelection()` or `Hebb()`.
+        rows: the table.
+        state: where to begin.
+        free: the prior, and what is to be estimated besides the centres.
+        accuracy: what may be left to gain in the log-probability of a row when EM stops.
+        passes: E-steps at most.
+        search: of hard selection; by default `Flips()`.
+    """
+    model = Classes(rows, free, Hard() if isinstance(rule, HardSelection) else Soft())
+    if isinstance(rule, Hebb):
+        return _average(model, state)
+    done = climb(model, state, accuracy=accuracy, passes=passes)
+    if isinstance(rule, HardSelection) and isinstance(search, (Flips, type(None))):
+        return _flip(model, done, accuracy=accuracy, passes=passes)
+    return done
+
+
+def _average(model: Classes, state: State) -> Learned:
+    """Every row counts; the prior depends on the noise, and the noise on how far the prior moves the centres."""
+    sums, worlds = model.count_all(state), np.ones(len(state.eta), int)
+    state = model.centre(sums, state)
+    for _ in range(100 if model.free.gamma else 0):
+        last, state = state, model.centre(sums, model.rescale(sums, state))
+        if np.all(np.abs(state.gamma - last.gamma) <= 1e-12 * state.gamma):
+            break
+    length = np.sum(model.precision(sums, state) * np.sum(state.centres**2, axis=2), axis=1)
+    energy = state.eta * np.sum(sums.mass, axis=1) - 0.5 * length  # that of soft selection as eta falls
+    return Learned(state, sums, energy, worlds, worlds * Outcome.converged.value)
+
+
+def _flip(model: Classes, done: Learned, *, accuracy: float, passes: int) -> Learned:
+    """Single rows after EM, then EM again if there are scales, until neither finds anything to change."""
+    while True:
+        sums, flips = descend(model, done.sums, done.state)
+        state = model.centre(sums, done.state)
+        done = done._replace(state=state, sums=sums, energy=model.energy(sums, state))
+        if not any(model.free[1:]) or not flips.any() or np.any(done.outcome != Outcome.converged):
+            return done  # at fixed scales EM keeps what no flip improves
+        again = climb(model, model.rescale(sums, state), accuracy=accuracy, passes=max(passes - done.passes.max(), 1))
+        done = again._replace(passes=done.passes + again.passes)
+
+
+class _Last(NamedTuple):
+    """The last accepted point of each world, and the steps to it and from it."""
+
+    vector: np.ndarray  # [W, M]
+    step: np.ndarray  # [W, M] of plain EM from there
+    level: np.ndarray  # [W]
+    gain: np.ndarray  # [W]
+    slow: np.ndarray  # [W] how much longer the steps could lately have been
+    plain: np.ndarray  # [W] whether what is tried next is a step of EM, which needs no test
+
+
+def climb(model: Classes, state: State, *, accuracy: float, passes: int, stretch: bool = True) -> Learned:
+    r"""EM in each world until there is little left to gain.
+
+    A step $g$ of EM gains about $\tfrac12 \langle g, g \rangle$ in the metric of the model, and along a direction in
+    which steps could be $\lambda$ times as long there is about $\lambda$ times that left to gain. It stops when this is
+    below `accuracy`, in units of the logarithm of a row's probability.
+
+    Args:
+        model: the table, and what is free.
+        state: where to begin.
+        accuracy: see above.
+        passes: E-steps at most.
+        stretch: False is plain EM; steps of hard selection, which ends by itself, are never stretched.
+    """
+    little, stretch = accuracy * model.rows.number, stretch and not model.selection.unknown
+    alive, size, ended = np.arange(len(state.eta)), state.centres[0].size, []
+    tried, one = model.vector(state), np.ones(len(alive))
+    last = _Last(tried, np.zeros_like(tried), -np.inf * one, -np.inf * one, one, one > 0)
+    for t in itertools.count(1):
+        sums = model.expect(state)
+        level, image, metric = model.level(sums, state), model.maximize(sums, state), model.metric(sums, state)
+        step = model.vector(image) - tried
+        gain, factor = 0.5 * (metric * step**2).sum(1), _factor(metric, tried - last.vector, last.step - step)
+        fallen = ~last.plain & ~(level >= last.level - ROUNDING * np.abs(last.level))
+        slow = np.maximum(factor, last.slow / 2)
+        found = ~fallen & (gain <= last.gain) & (gain * slow <= little)
+        done = found | ~(np.isfinite(gain) | fallen) | (t == passes)
+        if done.any():
+            if np.any(fallen & done):  # out of passes: back to the last accepted point
+                state = model.state(np.where(fallen[:, None], last.vector, tried), state)
+                sums = model.expect(state)
+            stopped = np.where(np.isfinite(gain), Outcome.stalled, Outcome.failed)
+            outcome = np.where(found, Outcome.converged, stopped)
+            every = Learned(state, sums, model.energy(sums, state), np.full(len(done), t), outcome)
+            ended.append((alive[done], _take(every, done)))
+            if done.all():
+                return _join(ended)
+        near = gain < 0.5 * NEAR**2 * (metric * tried**2)[:, :size].sum(1)
+        factor = np.where(near & stretch, factor, 1.0)
+        now = _Last(tried, step, level, gain, slow, factor == 1)
+        tried = tried + factor[:, None] * step
+        if fallen.any():
+            back = last._replace(plain=np.ones_like(last.plain))
+            now = _Last(
+                *(np.where(fallen.reshape(-1, *[1] * (x.ndim - 1)), x, y) for x, y in zip(back, now, strict=True))
+            )
+            tried = np.where(fallen[:, None], last.vector + last.step, tried)
+        if done.any():
+            alive, model, tried, now, image = (
+                alive[~done], model.take(~done), tried[~done], _take(now, ~done), _take(image, ~done)
+            )  # fmt: skip
+        last, state = now, model.state(tried, image)
+    raise AssertionError
+
+
+def _take(values: Any, worlds: np.ndarray) -> Any:
+    """Some worlds of nested tuples of arrays."""
+    if isinstance(values, np.ndarray):
+        return values[worlds]
+    return type(values)(*(_take(value, worlds) for value in values))
+
+
+def _join(parts: list[tuple[np.ndarray, Any]]) -> Any:
+    """All worlds in order, from nested tuples of arrays of some of them."""
+    places, values = [place for place, _ in parts], [value for _, value in parts]
+    if len(parts) == 1:
+        return values[0]
+    if isinstance(values[0], np.ndarray):
+        return np.concatenate(values)[np.argsort(np.concatenate(places))]
+    return type(values[0])(*(_join(list(zip(places, leaves, strict=True))) for leaves in zip(*values, strict=True)))
+
+
+def _factor(metric: np.ndarray, s: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Barzilai and Borwein's factor from the last accepted step, at least that of plain EM."""
+    my = metric * y
+    bend, size = (my * s).sum(1), (my * y).sum(1)
+    good = (bend > size) & (size > 0)
+    return np.where(good, bend / np.where(good, size, 1.0), 1.0)
+
+
+def descend(model: Classes, sums: Sums, state: State) -> tuple[Sums, np.ndarray]:
+    r"""Change single rows of a hard selection, the best first, while that lowers its energy. [dietrich1998, eq. (10)]
+
+    As a function of how many of some equal rows are selected the energy is concave, so what is worth while for one of
+    them is for all: a row of weight $\omega$ changes as a whole if it would pay for one of $\omega$ equal rows.
+
+    Returns:
+        The selection, in which no single row is left to change, and how many rows were changed in each world.
+    """
+    Z, omega, ends, flips = model.rows.Z, model.rows.omega, model.rows.ends, np.zeros(len(sums.p), int)
+    p, total, shift = sums.p.copy(), sums.total.copy(), np.zeros(1) if model.rows.shift is None else model.rows.shift
+    price, squares, shift = (np.broadcast_to(x, p.shape) for x in (model.price(state), model.rows.squares, shift))
+    for w, (k, pair) in itertools.product(range(len(p)), enumerate(itertools.pairwise(ends))):
+        t = slice(*pair)
+        given = (omega[t], squares[w, t], price[w, t], p[w, t], state.gamma[w], model.free.tau)
+        changed = _descend(Z[t], shift[w, t], *given)
+        if changed:
+            total[w, k], flips[w] = _total(Z[t], shift[w, t], p[w, t]), flips[w] + changed
+    return model.add_up(p, total, sums.gain, state), flips
+
+
+def _total(Z: np.ndarray, first: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """The sum of the selected rows; `first` is what is added to their first components."""
+    total = p @ Z
+    total[0] += p @ first
+    return total
+
+
+def _descend(
+    Z: np.ndarray, first: np.ndarray, omega: np.ndarray, squares: np.ndarray, price: np.ndarray, p: np.ndarray,
+    gamma: float, tau: float,
+) -> int:  # fmt: skip
+    """Do it in one class, the best row first, changing `p` in place.
+
+    Here n = a/gamma is the number of selected rows, the prior counted as rows, m = b/gamma their sum and u = m.z.
+    """
+    n, m = tau / gamma + float(p.sum()), _total(Z, first, p)
+    u = Z @ m + m[0] * first
+    for flips in itertools.count():
+        t, mm = np.where(p > 0, -1.0, 1.0) * np.minimum(omega, 1.0), float(m @ m)
+        pull = mm / n - (mm + 2 * t * u + t**2 * squares) / (n + t)
+        change = 0.5 * gamma * pull + 0.5 * len(m) * np.log1p(t / n) + t * price
+        change += WORTH * (1 + np.abs(price) + gamma * mm / n)
+        i = int(np.argmin(change))
+        if change[i] >= 0:
+            return flips
+        whole, z = -omega[i] if p[i] > 0 else omega[i], Z[i] + first[i] * np.eye(1, len(m))[0]
+        n, m, p[i] = n + whole, m + whole * z, max(whole, 0.0)
+        u += whole * (Z @ z + z[0] * first)
+    raise AssertionError
