@@ -133,7 +133,7 @@ class Broken(futures.Executor):
     def __init__(self):
         self.alive = True
 
-    def submit(self, function, piece, /):  # pyright: ignore[reportIncompatibleMethodOverride]
+    def submit(self, function, piece, payload, /):  # pyright: ignore[reportIncompatibleMethodOverride]
         future = futures.Future()
         self.alive = self.alive and piece.point != 0
         future.set_result((np.zeros(2),)) if self.alive else future.set_exception(BrokenProcessPool())
@@ -144,7 +144,7 @@ def test_a_piece_that_always_kills_fails_alone(monkeypatch):
     started = []
 
     @contextlib.contextmanager
-    def pool(workers, payload):
+    def pool(workers):
         started.append(workers)
         yield Broken()
 

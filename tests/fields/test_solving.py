@@ -18,7 +18,6 @@ from quenched.fields.model.operators import Difference, Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.theory.laplace import laplace
-from quenched.fields.theory.stationarity import descent
 from quenched.papers.lemm1999.matrices import (
     DirichletRelaxation,
     GaussianFilter,
@@ -28,6 +27,7 @@ from quenched.papers.lemm1999.matrices import (
     Massive,
     PriorRelaxation,
 )
+from quenched.papers.lemm1999.stationarity import descent
 from tests.fields.meshes import FIGURES, LINE, LINKS, paper_mesh, small, two_points
 
 ROUNDING = 1e-12

@@ -27,9 +27,8 @@ def of_table(**more):
         "coverage": ("examples", 0 * error + 0.9),
     }
     point = ("examples", "point"), np.ones((5, 3))
-    return labelled(
-        xr.Dataset(data | {"mean": point} | more, {"examples": EXAMPLES}, processes.model.ATTRS), processes.model
-    )
+    attrs = processes.model.SCIENCE.attrs
+    return labelled(xr.Dataset(data | {"mean": point} | more, {"examples": EXAMPLES}, attrs), processes.model)
 
 
 def test_a_curve_over_examples_is_its_out_of_bag_error_on_log_axes_with_plain_numbers():

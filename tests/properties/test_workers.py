@@ -60,7 +60,7 @@ class Pool(Executor):
     def run(self, program: Any, pieces: Any) -> Iterator[tuple[int, Any]]:
         """Give the results as they are completed."""
         payload = executors._packed(program)
-        places = {self.pool.submit(executors._run_there, piece, payload): i for i, piece in enumerate(pieces)}
+        places = {self.pool.submit(executors._run, piece, payload): i for i, piece in enumerate(pieces)}
         for done in futures.as_completed(places):
             yield places[done], done.result()
 

@@ -78,7 +78,7 @@ def test_check_values_of_three_prototypes(double):
 def test_somebody_wins_and_what_is_won_adds_up(double, K):
     mix, (R, Q) = GENERAL.mixture(), overlaps(K, K, GRAM)
     average = averages(mix, R, Q)
-    mean_h, mean_b = winners.means(mix, R)
+    mean_h, mean_b = winners.project(mix, R)
     np.testing.assert_allclose(average.win.sum(axis=0), 1.0, atol=tolerances.QUADRATURE)
     np.testing.assert_allclose(average.h.sum(axis=0), mean_h, atol=tolerances.QUADRATURE)
     np.testing.assert_allclose(average.b.sum(axis=0), mean_b, atol=tolerances.QUADRATURE)
@@ -115,7 +115,7 @@ def close_pair(K, gap):
 def test_prototypes_close_to_each_other_still_share_everything(double, K, gap):
     mix, (R, Q) = GENERAL.mixture(), close_pair(K, gap)
     average = averages(mix, R, Q)
-    mean_h, _ = winners.means(mix, R)
+    mean_h, _ = winners.project(mix, R)
     np.testing.assert_allclose(average.win.sum(axis=0), 1.0, rtol=0, atol=2e-9)
     np.testing.assert_allclose(average.h.sum(axis=0), mean_h, rtol=0, atol=5e-9)
     if gap == 0:  # at one place: half each

@@ -16,9 +16,10 @@ from quenched.cli import digits, options, screen, tables
 from quenched.cli.digits import count, number, total
 from quenched.core.columns import power_of_two
 from quenched.core.types import InputError
+from quenched.processes.practice.examples_for import reach_gain
+from quenched.processes.practice.forecast import default_sizes
+from quenched.processes.practice.judgement import explains_nothing
 
-SHARES = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 10)
-"""Sizes, in shares of the rows, that are always computed: the curve to draw and to answer from."""
 SURE = 3
 """Standard errors by which a check may miss the interval of the forecast."""
 BETTER = 0.9
@@ -48,14 +49,14 @@ def read(data: Path | None, target: str | None, columns: str | None, **how: Any)
 
 def sizes(text: str | None, rows: int) -> tuple[list[int], list[int]]:
     """The sizes to show, and all that are computed."""
-    usual = {max(round(share * rows), 1) for share in SHARES}
+    usual = default_sizes(rows)  # always computed: the curve to draw and to answer from
     if text is None:
-        return sorted(usual), sorted(usual)
+        return usual, usual
     asked = _values("--examples", [text])
     if any(m < 1 or m % 1 for m in asked):
         raise InputError(f"Option --examples must be whole numbers from 1, but {text} was given.")
     shown = {int(m) for m in asked}
-    return sorted(shown), sorted(shown | usual)
+    return sorted(shown), sorted({*shown, *usual})
 
 
 def draws(check: int) -> int:
@@ -243,11 +244,8 @@ def _worst(result: xr.Dataset, table: io.Table) -> Table:
 
 def headline(result: xr.Dataset, target: str, gain: float = BETTER) -> str:
     """How many examples make the error smaller by a tenth, or why more do not: the answer in one sentence."""
-    from quenched.processes.practice.judgement import explains_nothing
-    from quenched.processes.practice.wanted import sooner
-
     a, rows = result.attrs, int(result.attrs["rows"])
-    found = sooner(result, gain)
+    found = reach_gain(result, gain)
     known = result.isel(examples=_is_known(result))
     now = float((known["error"] / known["gain"]).values[0])
     if explains_nothing(a["explained"], a["explained_stderr"], rows):

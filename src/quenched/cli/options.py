@@ -222,11 +222,13 @@ def verb_keywords(verb: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def _keyword(found: Science, name: str, text: str) -> Any:
-    """The value of a keyword of a verb: numbers, or a member of the enumeration of that name."""
+    """The value of a keyword of a verb: numbers, or a member or subclass of the exported class of that name."""
     kind = getattr(found.package, name.title(), None)
     if isinstance(kind, enum.EnumType):
         _check_name(f"Option {_option(name)}", text, kind.__members__)
         return kind[text]
+    if isinstance(kind, type):
+        return pick(_option(name), _exported(found.package, kind), text)()
     value = numbers(_option(name), text)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

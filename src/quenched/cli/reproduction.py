@@ -49,7 +49,8 @@ def _compute(
         with executor.connected():  # an error now rather than in the first step
             pass
     writable_folder(out)
-    count = workers or len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # not on macOS
+    count = workers or cores
     with interrupts(out), estimated("reproducing") as tell:
         done = papers.run(steps, quick=quick, folder=out, workers=count, executor=executor, watch=_Watch(tell))
     _require_some(done)

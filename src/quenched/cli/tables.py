@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from quenched import io
+from quenched.core.columns import FEWEST
 from quenched.core.types import InputError, printable
-
-FEWEST = 5
-"""Rows that a table must have."""
 
 
 def is_given(data: Path | None, command: str, option: str, column: str | None, role: str, **others: Any) -> bool:

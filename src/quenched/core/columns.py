@@ -36,6 +36,8 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 
+FEWEST = 5
+"""Rows that a table must have."""
 WORDS, DATES = "words", "dates"
 DECIMAL_COMMAS = "decimal commas"
 ANY_COMMAS = "commas that may stand for thousands or for decimals"

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quenched.core import checks, controls, results
-from quenched.core.ensemble import Ensemble, ensemble
+from quenched.core.ensemble import Ensemble, OnHost, ensemble
 from quenched.core.progress import track
 from quenched.core.types import Key, Outcome, outcome_names
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Work = tuple[Callable[[Any, Any], Any], Sequence[Any]]
+Work = tuple[Callable[[Any, Any], Any] | OnHost, Sequence[Any]]
 """A run, as a function of a key and a point, and the points."""
 
 

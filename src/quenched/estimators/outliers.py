@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import abc
 import warnings
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import logit, softmax
@@ -19,8 +18,10 @@ from quenched.outliers import learner
 from quenched.outliers.model import HardSelection, Rule, SoftSelection
 
 
-class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
-    """What both kinds of selection have in common."""
+class _SelectionClassifier(ClassifierMixin, BaseEstimator):
+    """What both kinds of selection have in common; `_rule` is how rows are selected."""
+
+    _rule: ClassVar[type[Rule]]
 
     def __init__(
         self,
@@ -40,10 +41,6 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
         self.standardize = standardize
         self.accuracy = accuracy
         self.max_iter = max_iter
-
-    @abc.abstractmethod
-    def _rule(self, gamma: float | None) -> Rule:
-        """How rows are selected, with an inverse variance in the units of training."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to a table.
@@ -104,13 +101,9 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
                 stacklevel=3,
             )
 
-    def _rows(self, X: Any) -> np.ndarray:
-        """Rows it is asked about, in the units of training."""
-        return rows_of(self, X, getattr(self, "_units", None))
-
     def _joint(self, X: Any) -> np.ndarray:
         """The log-probability of each class and the row, were it informative, up to a constant of the row `[n, K]`."""
-        rows = self._rows(X)
+        rows = rows_of(self, X, getattr(self, "_units", None))
         return self._fitted.log_ratios(rows) + np.log(self.class_prior_)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -137,7 +130,7 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator, abc.ABC):
         Returns:
             Probabilities `[n]`.
         """
-        rows = self._rows(X)
+        rows = rows_of(self, X, getattr(self, "_units", None))
         if y is not None:
             y = np.asarray(y)
             if y.shape != (len(rows),) or not np.all(np.isin(y, self.classes_)):
@@ -191,8 +184,7 @@ class SoftSelectionClassifier(_SelectionClassifier):
         (True, True)
     """
 
-    def _rule(self, gamma: float | None) -> Rule:
-        return SoftSelection(gamma)
+    _rule = SoftSelection
 
 
 class HardSelectionClassifier(_SelectionClassifier):
@@ -226,5 +218,4 @@ class HardSelectionClassifier(_SelectionClassifier):
         (True, True)
     """
 
-    def _rule(self, gamma: float | None) -> Rule:
-        return HardSelection(gamma)
+    _rule = HardSelection

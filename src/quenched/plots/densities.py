@@ -9,11 +9,6 @@ from quenched.core.figures import Kind, Panel, Series
 from quenched.plots.choice import plain
 
 
-def is_one(data: xr.Dataset) -> bool:
-    """Whether a dataset is what `quenched density` makes."""
-    return data.attrs.get("source") in ("density", "conditional density")
-
-
 def panel(data: xr.Dataset) -> Panel:
     """The picture of a density."""
     column = plain(data.attrs["column"])

@@ -46,6 +46,10 @@ LOWEST_PLAIN, HIGHEST_PLAIN = 1e-3, 1e7
 """Numbers between these are written without powers of ten."""
 
 
+OWN_PANELS = {"forecast": forecasts.panel, "density": densities.panel, "conditional density": densities.panel}
+"""Results that have a panel of their own, by their source."""
+
+
 @dataclasses.dataclass(frozen=True)
 class _Ink:
     colour: Any
@@ -86,7 +90,7 @@ def plot(
     if not datasets or len(datasets) < len(results):
         raise InputError("Argument `results` must be datasets, or one figure of a paper, "
                          f"but {[type(r).__name__ for r in results]} was given.")  # fmt: skip
-    if len(datasets) == 1 and trees.is_one(datasets[0]):
+    if len(datasets) == 1 and datasets[0].attrs.get("source") == "annealing":
         return _tree(datasets[0], ax)
     if x is not None and not (isinstance(x, str) and any(x in data.dims for data in datasets)):
         raise InputError(f"Argument `x` must be a control that takes several values, but {x!r} is not one.")
@@ -126,9 +130,9 @@ def _panels(
     datasets: list[xr.Dataset], variables: Sequence[str] | None, x: str | None
 ) -> tuple[list[str], list[Panel]]:
     """Names and panels; a forecast or a density is one panel, unless `variables` or `x` is given."""
-    for kind in (forecasts, densities):
-        if len(datasets) == 1 and kind.is_one(datasets[0]) and not variables and not x:
-            return [str(datasets[0].attrs["source"])], [kind.panel(datasets[0])]
+    source = str(datasets[0].attrs.get("source"))
+    if len(datasets) == 1 and source in OWN_PANELS and not variables and not x:
+        return [source], [OWN_PANELS[source](datasets[0])]
     axis = x or choice.abscissa(datasets)
     names = list(variables or choice.variables(datasets, axis))
     if not names:

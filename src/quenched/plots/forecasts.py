@@ -17,11 +17,6 @@ LONGEST_REASON = 400
 """Longest sentence in the note."""
 
 
-def is_one(data: xr.Dataset) -> bool:
-    """Whether a dataset is a forecast."""
-    return data.attrs.get("source") == "forecast"
-
-
 def panel(data: xr.Dataset) -> Panel:
     """The picture of a forecast: the curve, its interval, the check if there is one, and where the data end.
 

@@ -73,8 +73,8 @@ class Processes(Executor):
                 left[first] = left.pop(first)
             workers = 1 if deaths else min(self.workers, len(left))
             deaths += 1
-            with pool(workers, payload) as ready, contextlib.suppress(BrokenProcessPool):
-                places = {ready.submit(_run_here, piece): position for position, piece in left.items()}
+            with pool(workers) as ready, contextlib.suppress(BrokenProcessPool):
+                places = {ready.submit(_run, piece, payload): position for position, piece in left.items()}
                 for future in futures.as_completed(places):
                     position = places.pop(future)
                     with contextlib.suppress(BrokenProcessPool):
@@ -125,15 +125,20 @@ class Dask(Executor):
                 raise LostError(client)
             # As a task, not as scattered data: the scheduler can make it again when its holders die.
             payload = client.submit(bytes, _packed(program), pure=False)
-            tasks = client.map(_run_there, pieces, payload=payload, pure=False)
+            tasks = client.map(_run, pieces, payload=payload, pure=False)
             places = {task.key: position for position, task in enumerate(tasks)}
             try:
                 for task in _completed(client, tasks, self.patience):
-                    if task.status == "error" and isinstance(task.exception(), distributed.KilledWorker):
-                        yield places[task.key], f"KilledWorker: {task.exception()}"
-                    else:
-                        yield places[task.key], _value(client, task)
-                        task.release()
+                    try:
+                        result = task.result()
+                    except distributed.KilledWorker as error:
+                        result = f"KilledWorker: {error}"
+                    except (futures.CancelledError, OSError, TimeoutError) as error:
+                        if task.status == "error":  # the experiment raised it
+                            raise
+                        raise LostError(client) from error
+                    yield places[task.key], result
+                    task.release()
             except LostError:  # there is nothing to cancel
                 raise
             except BaseException:  # an interrupt, too
@@ -200,16 +205,6 @@ def _completed(client: Any, tasks: Sequence[Any], patience: float) -> Iterator[A
                           "without one.", RuntimeWarning, stacklevel=2)  # fmt: skip
 
 
-def _value(client: Any, task: Any) -> Result:
-    """The result of a completed task; what it raised is raised."""
-    if task.status == "error":
-        return task.result()
-    try:
-        return task.result()
-    except (futures.CancelledError, OSError, TimeoutError) as error:  # on its way from the worker
-        raise LostError(client) from error
-
-
 @contextlib.contextmanager
 def _quiet(name: str) -> Iterator[None]:
     """Silence a logger for a block."""
@@ -234,11 +229,11 @@ def _packed(program: Program) -> bytes:
 
 
 @contextlib.contextmanager
-def pool(workers: int, payload: bytes = b"") -> Iterator[futures.ProcessPoolExecutor]:
+def pool(workers: int) -> Iterator[futures.ProcessPoolExecutor]:
     """Fresh processes that end with their block: by themselves when all is done, killed otherwise."""
     platforms = jax.config.jax_platforms  # pyright: ignore[reportAttributeAccessIssue]
     context = multiprocessing.get_context("spawn")
-    ready = futures.ProcessPoolExecutor(workers, context, _begin, (payload, platforms))
+    ready = futures.ProcessPoolExecutor(workers, context, _begin, (platforms,))
     try:
         yield ready
     except BaseException:
@@ -250,13 +245,8 @@ def pool(workers: int, payload: bytes = b"") -> Iterator[futures.ProcessPoolExec
     ready.shutdown(wait=True, cancel_futures=True)
 
 
-_payload = b""
-
-
-def _begin(payload: bytes, platforms: str | None) -> None:
+def _begin(platforms: str | None) -> None:
     """Prepare a worker process."""
-    global _payload
-    _payload = payload
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     jax.config.update("jax_platforms", platforms)
     silence()
@@ -276,9 +266,5 @@ def _unpacked(payload: bytes) -> Program:
     return cloudpickle.loads(payload)
 
 
-def _run_here(piece: Piece) -> Result:
-    return compute(_unpacked(_payload), piece)
-
-
-def _run_there(piece: Piece, payload: bytes) -> Result:
+def _run(piece: Piece, payload: bytes) -> Result:
     return compute(_unpacked(payload), piece)

@@ -73,30 +73,8 @@ class OnHost:
     bytes: int = 0
 
 
-class Program(abc.ABC):
-    """An experiment over pieces of one width.
-
-    Attributes:
-        width: runs in a piece.
-    """
-
-    width: int
-
-    @abc.abstractmethod
-    def outputs(self) -> tuple[list[tuple[int, ...]], Any]:
-        """Shapes of the output leaves of one run, and the pytree structure they belong to."""
-
-    @abc.abstractmethod
-    def identity(self) -> str:
-        """A digest of all that determines the values besides key and numbers: the same in every process."""
-
-    @abc.abstractmethod
-    def run(self, piece: Piece) -> Sequence[Any]:
-        """The output leaves of a piece."""
-
-
 @dataclasses.dataclass(frozen=True)
-class Compiled(Program):
+class Compiled:
     """A JAX function, compiled.
 
     Attributes:
@@ -194,7 +172,7 @@ class Compiled(Program):
 
 
 @dataclasses.dataclass(frozen=True)
-class Hosted(Program):
+class Hosted:
     """A NumPy function, called run by run."""
 
     experiment: OnHost
@@ -230,6 +208,10 @@ class Hosted(Program):
         return [np.stack(leaf) for leaf in zip(*leaves, strict=True)]
 
 
+Program = Compiled | Hosted
+"""An experiment over pieces of one width: `outputs`, `identity` and `run`."""
+
+
 def build(function: Any, point: Any, implementation: str, runs: int, batch: int | None, vectorized: bool) -> Program:
     """The program of an experiment, of the given width or of the widest that fits in memory."""
     template = jax.tree.map(
@@ -239,10 +221,10 @@ def build(function: Any, point: Any, implementation: str, runs: int, batch: int 
         require_memory("A run", function.bytes)
         return Hosted(function, template, implementation, batch or WIDTH)
     if batch is not None:
-        return _compiled(_Same(function), _Same(template), implementation, batch, vectorized)
+        return _compiled(_Same.of(function), _Same.of(template), implementation, batch, vectorized)
     width = next(width for width in WIDTHS if width <= 2 * runs) if vectorized else WIDTH
     while True:
-        program = _compiled(_Same(function), _Same(template), implementation, width, vectorized)
+        program = _compiled(_Same.of(function), _Same.of(template), implementation, width, vectorized)
         program.outputs()
         if width == 1 or program.memory() <= _budget():
             require_memory("A run", program.memory())
@@ -250,38 +232,34 @@ def build(function: Any, point: Any, implementation: str, runs: int, batch: int 
         width //= 2
 
 
+@dataclasses.dataclass(frozen=True)
 class _Same:
     """A function or a point as a key of the cache: equal to another of the same code and the same arguments."""
 
-    def __init__(self, value: Any):
-        self.value, self.key = value, _key(value)
+    key: Hashable
+    value: Any = dataclasses.field(compare=False)
 
-    def __hash__(self) -> int:
+    @classmethod
+    def of(cls, value: Any) -> _Same:
+        key = _key(value)
         try:
-            return hash(self.key)
+            hash(key)
         except TypeError:  # something in it cannot be compared: equal to itself only
-            return hash(id(self.value))
-
-    def __eq__(self, other: Any) -> bool:
-        try:
-            return hash(self.key) == hash(other.key) and self.key == other.key
-        except TypeError:
-            return self.value is other.value
+            key = id(value)
+        return cls(key, value)
 
 
-def _key(value: Any) -> Hashable:
-    """What makes a function or a point another one, with numbers told apart by type and bits."""
+def _key(value: Any) -> Any:
+    """What makes a function or a point another one, with numbers distinguished by type and bits."""
     if isinstance(value, functools.partial):
         return "partial", _key(value.func), _key((value.args, value.keywords))
     leaves, structure = jax.tree.flatten(value)
-    return structure, tuple(_leaf_key(leaf) for leaf in leaves)
-
-
-def _leaf_key(leaf: Any) -> Hashable:
-    if isinstance(leaf, (np.ndarray, jax.Array)) and not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        array = np.asarray(leaf)
-        return array.dtype.str, array.shape, array.tobytes()
-    return type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf
+    arrays = (np.ndarray, jax.Array)
+    return structure, tuple(
+        (leaf.dtype, leaf.shape, np.asarray(leaf).tobytes()) if isinstance(leaf, arrays)
+        else (type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf)
+        for leaf in leaves
+    )  # fmt: skip
 
 
 @functools.lru_cache(maxsize=16)

@@ -106,19 +106,8 @@ def _read(data: Any, sample_weight: Any) -> _Table:
     return _Table(X, omega, classes, codes, present)
 
 
-class _Settings(NamedTuple):
-    """How to learn."""
-
-    rule: Rule
-    prior: float | None
-    spread: float | None
-    eta: float | None
-    accuracy: float
-    passes: int
-
-
-def _check(rule: Any, prior: Any, spread: Any, eta: Any, accuracy: Any, passes: Any) -> _Settings:
-    """Check the settings."""
+def _check(rule: Any, prior: Any, spread: Any, eta: Any, accuracy: Any, passes: Any) -> None:
+    """Check all arguments but the data."""
     checks.kind("rule", rule, (SoftSelection, HardSelection, Hebb), "SoftSelection(), HardSelection() or Hebb()")
     if prior is not None:
         checks.positive("prior", checks.number("prior", prior))
@@ -129,32 +118,33 @@ def _check(rule: Any, prior: Any, spread: Any, eta: Any, accuracy: Any, passes: 
         if spread < 1:
             raise InputError(f"Argument `spread` must be at least 1, but {spread} was given.")
     checks.positive("accuracy", checks.number("accuracy", accuracy))
-    return _Settings(rule, prior, spread, eta, accuracy, checks.whole("passes", passes, least=1))
+    checks.whole("passes", passes, least=1)
 
 
-def _learn(rows: Rows, how: _Settings, start: np.ndarray | None = None) -> Learned:
+def _learn(
+    rule: Rule, rows: Rows, start: np.ndarray | None, prior: float | None, spread: float | None, eta: float | None,
+    *, accuracy: float, passes: int,
+) -> Learned:  # fmt: skip
     """From a start `[K, N]`, or else from all rows: their means, the variance about those and, for outliers, of all.
 
     Hard selection then begins where soft selection ends.
     """
-    rule, N, gamma, variance = how.rule, rows.Z.shape[1], how.rule.gamma, float(rows.variance)
-    hebb = isinstance(rule, Hebb)
-    tau = 1 / variance if how.prior is None else N / how.prior**2
-    free = Freedom(tau, gamma is None, how.spread is None and not hebb, how.eta is None and not hebb)
-    blocks = [slice(*pair) for pair in itertools.pairwise(rows.ends)]
+    N, gamma, variance, hebb = rows.Z.shape[1], rule.gamma, float(rows.variance), isinstance(rule, Hebb)
+    tau = 1 / variance if prior is None else N / prior**2
+    free = Freedom(tau, gamma is None, spread is None and not hebb, eta is None and not hebb)
     mass = np.add.reduceat(rows.omega, rows.ends[:-1])
-    c = np.stack([rows.omega[t] @ rows.Z[t] for t in blocks]) / mass[:, None]
-    length = float(mass @ np.sum(c * c, axis=1)) / rows.number
+    c = np.stack([rows.omega[a:b] @ rows.Z[a:b] for a, b in itertools.pairwise(rows.ends)]) / mass[:, None]
+    length = float(mass @ (c * c).sum(1)) / rows.number
     v = max(variance - length / N, NARROWEST * variance) if gamma is None else 1 / float(gamma)
-    rho = 1.0 if hebb else max(variance / v, 1.0) if how.spread is None else float(how.spread)
-    eta = 0.0 if hebb else np.log(SHARE / (1 - SHARE)) if how.eta is None else float(how.eta)
-    scales = (np.array([one]) for one in (1 / v, rho, eta))
+    rho = 1.0 if hebb else max(variance / v, 1.0) if spread is None else spread
+    eta = 0.0 if hebb else np.log(SHARE / (1 - SHARE)) if eta is None else eta
+    scales = (np.array([float(one)]) for one in (1 / v, rho, eta))
     state = State((c if start is None else start)[None], np.zeros((1, len(c))), *scales)
     if not isinstance(rule, HardSelection) or start is not None:
-        return learn(rule, rows, state, free, accuracy=how.accuracy, passes=how.passes)
-    soft = learn(SoftSelection(gamma), rows, state, free, accuracy=how.accuracy, passes=how.passes)
-    left = max(how.passes - int(soft.passes[0]), 1)
-    done = learn(rule, rows, soft.state, free, accuracy=how.accuracy, passes=left)
+        return learn(rule, rows, state, free, accuracy=accuracy, passes=passes)
+    soft = learn(SoftSelection(gamma), rows, state, free, accuracy=accuracy, passes=passes)
+    left = max(passes - int(soft.passes[0]), 1)
+    done = learn(rule, rows, soft.state, free, accuracy=accuracy, passes=left)
     return done._replace(passes=done.passes + soft.passes, outcome=np.maximum(done.outcome, soft.outcome))
 
 
@@ -244,7 +234,7 @@ def fit(
         >>> bool(abs(fitted.gamma - 10) < 0.5), bool((fitted.selected[V] > 0.5).mean() > 0.9)
         (True, True)
     """
-    how = _check(rule, prior, spread, eta, accuracy, passes)
+    _check(rule, prior, spread, eta, accuracy, passes)
     table = _read(data, sample_weight)
     if len(table.classes) != 2:
         raise InputError(f"Argument `data` must have two classes, but it has {len(table.classes)}.")
@@ -253,7 +243,8 @@ def fit(
     Z = table.X - x0
     Z *= (2.0 * table.codes - 1)[:, None]
     begin = None if start is None else _vector("start", start, N)[None]
-    done = _learn(Rows(Z, table.omega, np.array([0, len(Z)])), how, begin)
+    rows = Rows(Z, table.omega, np.array([0, len(Z)]))
+    done = _learn(rule, rows, begin, prior, spread, eta, accuracy=accuracy, passes=passes)
     c = done.state.centres[0, 0]
     return _answer(table, rule, done, np.stack([x0 - c, x0 + c]), x0, slice(None))
 
@@ -283,11 +274,11 @@ def fit_classes(
         accuracy: see `fit`.
         passes: see `fit`.
     """
-    how = _check(rule, prior, spread, eta, accuracy, passes)
+    _check(rule, prior, spread, eta, accuracy, passes)
     table = _read(data, sample_weight)
     x0 = table.omega @ table.X / table.omega.sum()
     order = np.argsort(table.codes, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(table.codes))])
     rows = Rows(table.X[order] - x0, table.omega[order], ends)
-    done = _learn(rows, how)
+    done = _learn(rule, rows, None, prior, spread, eta, accuracy=accuracy, passes=passes)
     return _answer(table, rule, done, x0 + done.state.centres[0], x0, order)

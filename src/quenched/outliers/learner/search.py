@@ -68,8 +68,8 @@ def _average(model: Classes, state: State) -> Learned:
         last, state = state, model.centre(sums, model.rescale(sums, state))
         if np.all(np.abs(state.gamma - last.gamma) <= 1e-12 * state.gamma):
             break
-    length = np.sum(model.precision(sums, state) * np.sum(state.centres**2, axis=2), axis=1)
-    energy = state.eta * np.sum(sums.mass, axis=1) - 0.5 * length  # that of soft selection as eta falls
+    length = (model.precision(sums, state) * (state.centres**2).sum(2)).sum(1)
+    energy = state.eta * sums.mass.sum(1) - 0.5 * length  # that of soft selection as eta falls
     return Learned(state, sums, energy, worlds, worlds * Outcome.converged.value)
 
 
@@ -138,11 +138,8 @@ def climb(model: Classes, state: State, *, accuracy: float, passes: int, stretch
         now = _Last(tried, step, level, gain, slow, factor == 1)
         tried = tried + factor[:, None] * step
         if fallen.any():
-            back = last._replace(plain=np.ones_like(last.plain))
-            now = _Last(
-                *(np.where(fallen.reshape(-1, *[1] * (x.ndim - 1)), x, y) for x, y in zip(back, now, strict=True))
-            )
-            tried = np.where(fallen[:, None], last.vector + last.step, tried)
+            for leaf, before in zip((*now, tried), (*last[:-1], True, last.vector + last.step), strict=True):
+                leaf[fallen] = before if before is True else before[fallen]
         if done.any():
             alive, model, tried, now, image = (
                 alive[~done], model.take(~done), tried[~done], _take(now, ~done), _take(image, ~done)

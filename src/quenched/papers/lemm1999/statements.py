@@ -19,7 +19,6 @@ from quenched.fields.model.links import LogDensity
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
-from quenched.fields.theory.stationarity import curvature, hessian
 from quenched.papers.lemm1999.examples import (
     MU,
     TWO,
@@ -36,6 +35,7 @@ from quenched.papers.lemm1999.information import mutual_information
 from quenched.papers.lemm1999.learning import LEARNING
 from quenched.papers.lemm1999.matrices import Gradient, Massive
 from quenched.papers.lemm1999.misprints import misprints
+from quenched.papers.lemm1999.stationarity import curvature, hessian
 
 ARRIVED = 1e-6
 """An iteration has arrived when its energy is this close to the least."""

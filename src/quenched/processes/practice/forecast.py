@@ -35,10 +35,12 @@ from quenched.core import checks, results
 from quenched.core.progress import progress, say
 from quenched.core.types import InputError, Key, double
 from quenched.processes import learner
+from quenched.processes.learner.prior import Prior, prior_of
 from quenched.processes.model import LABELS, Empirical, GaussianProcess
 from quenched.processes.practice import copies, judgement, trials
 from quenched.processes.practice.judgement import FARTHEST, FEWEST_FORECAST, Z80
 from quenched.processes.practice.table import read
+from quenched.processes.simulation import subsets
 from quenched.processes.theory import continuation
 
 GROUPS = 10
@@ -47,6 +49,10 @@ CHECKABLE = 0.9
 """Share of the rows up to which processes tuned anew leave enough rows to judge them by."""
 WORST = 10
 """Rows that are named as those that hurt most."""
+SHARES = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 10)
+"""Sizes to report by default, as shares of the rows."""
+FIRST_TUNED = 400
+"""Rows on which tuning begins and on which refitting is tried, at most."""
 
 
 @double
@@ -114,7 +120,7 @@ def forecast(
     work = 2 + trials.FOLDS + trials.HALVINGS + GROUPS + int(np.sum(sizes < len(table.y))) + int(checked.sum())
     with _threads(), progress("forecast", work) as advance:
         tuned = _tuned(world, tune, draw, advance)
-        known = trials.prior(world.law, tuned.rule)
+        known = prior_of(world.law, tuned.rule)
         found = _judge(known, tuned, world.rows(sizes), accuracy, draw, advance)
         result = _beyond(found, world, sizes)
         if check:
@@ -130,10 +136,15 @@ def _threads() -> contextlib.AbstractContextManager[Any]:
     return threadpoolctl.threadpool_limits(1, user_api="blas")
 
 
+def default_sizes(rows: int) -> list[int]:
+    """The numbers of examples that are reported by default."""
+    return sorted({max(round(rows * share), 1) for share in SHARES})
+
+
 def _sizes(examples: Any, N: int) -> np.ndarray:
-    """The numbers of rows to speak about."""
+    """The numbers of examples to report."""
     if examples is None:
-        return np.unique([max(round(N * share), 1) for share in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 10)]).astype(float)
+        return np.array(default_sizes(N), float)
     return checks.increasing("examples", examples, least=1)
 
 
@@ -167,7 +178,7 @@ def _world(table: Empirical, rule: GaussianProcess | None, tune: bool) -> _World
     kept, first = np.unique(
         copies.groups(np.asarray(table.inputs), np.asarray(table.targets)), return_inverse=True
     )  # fmt: skip
-    law = trials.rows_of(table, kept)
+    law = table.take(kept)
     if rule is not None and not callable(rule.kernel) and len(kept) < table.rows:
         rule = GaussianProcess(np.asarray(rule.kernel)[np.ix_(kept, kept)], rule.noise)
     return _World(table, law, learner.default_rule(law) if rule is None else rule, first)
@@ -186,32 +197,37 @@ def _tuned(world: _World, tune: bool, draw: np.random.Generator, advance: Callab
     if not tune:
         return _Tuned(start, 1.0, 1.0, ())
     small = not callable(start.kernel)
-    few = law if small else trials.subset(law, draw, trials.FIRST_TUNED)
-    best = first = learner.most_likely(few, start, tolerance=trials.SHARP)
+    few = law if small else _some_rows(law, draw, FIRST_TUNED)
+    best = first = learner.most_likely(few, start, tolerance=subsets.SHARP)
     advance(1)
     if few.rows < law.rows:
-        if law.rows > trials.LARGEST_TUNED:
-            remarks = (f"Hyperparameters were tuned on {trials.LARGEST_TUNED} random rows of {law.rows}.",)
+        if law.rows > subsets.LARGEST_TUNED:
+            remarks = (f"Hyperparameters were tuned on {subsets.LARGEST_TUNED} random rows of {law.rows}.",)
             _say_first(law, first)
-        best = learner.most_likely(trials.subset(law, draw, trials.LARGEST_TUNED), first, tolerance=trials.SHARP)
+        best = learner.most_likely(_some_rows(law, draw, subsets.LARGEST_TUNED), first, tolerance=subsets.SHARP)
     advance(1)
     ratio = 1.0 if law.rows < FEWEST_FORECAST else trials.refit_ratio(few, start, first, draw, advance)
     return _Tuned(best, ratio, few.rows / law.rows, remarks)
 
 
+def _some_rows(law: Empirical, draw: np.random.Generator, most: int) -> Empirical:
+    """Random rows of a table, in its units and order; all of them if there are no more."""
+    return law if law.rows <= most else law.take(np.sort(draw.permutation(law.rows)[:most]))
+
+
 def _say_first(law: Empirical, rule: GaussianProcess) -> None:
     """First numbers of a large table, from hyperparameters tuned on few of its rows."""
-    known = trials.prior(law, rule)
-    modes = known.modes()
-    left = continuation.left_out(modes, known.s2)
-    at = continuation.curve(modes.spectrum, known.s2, np.array([law.rows, 2 * law.rows]))
+    known = prior_of(law, rule)
+    modes = trials.modes_of(known)
+    left = continuation.leave_out(modes, known.s2)
+    at = continuation.continue_curve(modes.spectrum, known.s2, np.array([law.rows, 2 * law.rows]))
     wide = float(np.exp(Z80 * continuation.level_error(modes, known.s2, left)))
     say(f"First numbers: with all rows the error is about {left.error:.3g} ({left.error / wide:.3g} to "
         f"{left.error * wide:.3g}), with twice as many {at.gcv[1] / at.gcv[0] - 1:+.1%}.")  # fmt: skip
 
 
 def _judge(
-    known: trials.Prior,
+    known: Prior,
     tuned: _Tuned,
     sizes: np.ndarray,
     accuracy: float,
@@ -219,9 +235,9 @@ def _judge(
     advance: Callable[[int], None],
 ) -> judgement.Found:
     r"""Error, gain and their standard errors in the log, at numbers of different rows."""
-    modes, s2, N = known.modes(), known.s2, len(known.y)
-    left = continuation.left_out(modes, s2)
-    at = continuation.curve(modes.spectrum, s2, np.append(sizes, N))
+    modes, s2, N = trials.modes_of(known), known.s2, len(known.y)
+    left = continuation.leave_out(modes, s2)
+    at = continuation.continue_curve(modes.spectrum, s2, np.append(sizes, N))
     H = float(np.log(left.error / at.gcv[-1]))
     b = np.nan if N < FEWEST_FORECAST else trials.backtest(known, left.error, draw, advance)
     se0 = continuation.level_error(modes, s2, left)
@@ -248,22 +264,22 @@ def _judge(
 
 
 def _measured(
-    known: trials.Prior,
+    known: Prior,
     left: continuation.LeftOut,
     sizes: np.ndarray,
     accuracy: float,
     draw: np.random.Generator,
     advance: Callable[[int], None],
-) -> trials.Measured:
+) -> subsets.Measured:
     """What can be measured, over sizes: subsets of the rows below all of them, leave-one-out at all."""
     N = len(known.y)
     error, stderr, draws = np.full(len(sizes), np.nan), np.full(len(sizes), np.nan), np.zeros(len(sizes), int)
     error[sizes == N], stderr[sizes == N] = left.error, 0.0
     for i in np.flatnonzero(sizes < N):
         m = int(np.clip(round(sizes[i]), 1, N - 1))
-        error[i], stderr[i], draws[i] = trials.subsets(known, left.residual, m, accuracy, draw)
+        error[i], stderr[i], draws[i] = subsets.measure_subsets(known, left.residual, m, accuracy, draw)
         advance(1)
-    return trials.Measured(error, stderr, draws)
+    return subsets.Measured(error, stderr, draws)
 
 
 def _model_error(doublings: np.ndarray, gap: np.ndarray, b: float, H: float) -> np.ndarray:
@@ -294,7 +310,7 @@ def _anew(
     values = np.full((2, len(sizes)), np.nan)
     for i in np.flatnonzero(chosen):
         m = max(round(float(world.rows(sizes[i : i + 1])[0])), 1)
-        values[:, i] = trials.anew(world.law, start, tune, m, count, draw)
+        values[:, i] = subsets.measure_anew(world.law, start, tune, m, count, draw)
         advance(1)
     return dict(zip(("check_error", "check_error_stderr"), values, strict=True))
 
@@ -327,7 +343,7 @@ def _speak(
     remarks: list[str],
     world: _World,
     rule: GaussianProcess,
-    known: trials.Prior,
+    known: Prior,
 ) -> xr.Dataset:
     """Take back what may not be said, and say why; describe where the rest comes from."""
     sizes, N = result["examples"].values, world.table.rows

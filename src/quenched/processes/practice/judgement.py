@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quenched.processes.practice import trials
+from quenched.processes.learner.prior import Prior
+from quenched.processes.simulation.subsets import Measured
 
 Z80 = 1.2816
 """Half the width of an 80% interval, in standard errors."""
@@ -44,7 +45,7 @@ class Found(NamedTuple):
     gain: np.ndarray
     spread: np.ndarray  # standard error of log error
     gain_spread: np.ndarray
-    measured: trials.Measured
+    measured: Measured
     extended: np.ndarray
     H: float
     backtest: float
@@ -97,7 +98,7 @@ def is_sorted(y: np.ndarray) -> bool:
     return bool(np.all(steps >= 0) or np.all(steps <= 0))
 
 
-def remarks(found: Found, known: trials.Prior, copies: int) -> list[str]:
+def remarks(found: Found, known: Prior, copies: int) -> list[str]:
     """Why a forecast is rough, or rests on little."""
     said = []
     if 0 < copies <= COPIES * (found.rows + copies):

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from quenched.core.columns import Column, check, power_of_two, read_column
+from quenched.core.columns import FEWEST, Column, check, power_of_two, read_column
 from quenched.core.types import InputError, printable
-from quenched.processes.model import FEWEST
 
 USUAL = 1e100
 """Size of targets, and of one over them, within which they are taken as they are."""

@@ -8,7 +8,7 @@ prototypes that differ only in directions without signal. Stability comes from t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +34,10 @@ from quenched.prototypes.theory.state import Flow, drift, in_units
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+Row = dict[str, np.ndarray]
+"""A rest state: `R`, `Q`, `error`, `growth` and the code of its `outcome`."""
 
 
 @jax.jit
@@ -88,15 +92,17 @@ def asymptote(
     if isinstance(rule.rate, Schedule):
         raise InputError("Argument `rate` must be constant for an asymptote, but a schedule was given.")
     listed = small_rate and isinstance(law, TwoClusters) and len(rule.prototypes(law)) == 2 and not rule.all_move
-    found: list[dict[str, Resting]] = []
-    for one_law, one_rule in question.plan.pairs:
-        reached = {} if listed else {"reached": _follow(one_law, one_rule, start, small_rate)}
-        found.append(_all_small_rate(one_law, one_rule) if listed else reached)
-    names = sorted({name for states in found for name in states}, key=_place)
-    nothing = _absent(law, rule)
+    found: list[dict[str, Row]] = [
+        _list_states(*pair) if listed else {"reached": _follow(*pair, start, small_rate)}
+        for pair in question.plan.pairs
+    ]
+    always = {"axis", "other", "unspecialised"} if listed else set()
+    names = sorted(always.union(*found), key=_place)
+    K, M = count(law, rule)
+    absent = _row(np.full((K, M), np.nan), np.full((K, K), np.nan), np.nan, np.nan, Outcome.absent)
     values = {
-        name: np.stack([np.stack([getattr(states.get(state, nothing), name) for state in names]) for states in found])
-        for name in Resting._fields
+        name: np.stack([np.stack([states.get(state, absent)[name] for state in names]) for states in found])
+        for name in absent
     }
     result = question.answer(values, axes={"state": names}, small_rate=int(small_rate))
     return result if listed else result.isel(state=0, drop=True)
@@ -109,24 +115,13 @@ def _place(state: str) -> tuple[int, int]:
     return (first, 1) if not number else (3 if name == "other" else 4, int(number))
 
 
-class Resting(NamedTuple):
-    """One rest state in numbers."""
-
-    R: np.ndarray
-    Q: np.ndarray
-    error: np.ndarray
-    growth: np.ndarray
-    outcome: np.ndarray
+def _row(R: np.ndarray, Q: np.ndarray, error: float, growth: float, outcome: Outcome) -> Row:
+    """One rest state as arrays."""
+    values = {"R": R, "Q": Q, "error": error, "growth": growth, "outcome": int(outcome)}
+    return {name: np.asarray(value) for name, value in values.items()}
 
 
-def _absent(law: Law, rule: Rule) -> Resting:
-    """A state that does not exist."""
-    K, M = count(law, rule)
-    nan = np.asarray(np.nan)
-    return Resting(np.full((K, M), np.nan), np.full((K, K), np.nan), nan, nan, np.asarray(int(Outcome.absent)))
-
-
-def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> Resting:
+def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> Row:
     """The rest state that a start leads to."""
     (K, M), n = count(law, rule), numbers(law, rule)
     R, Q = (np.asarray(x) for x in start.overlaps(K, M))
@@ -134,7 +129,7 @@ def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> Resting:
     if rule.all_move:
         end = runaway.end(n, R, Q, 0.0 if small_rate else pace)
         outcome = Outcome.converged if end.rests else Outcome.diverged
-        return Resting(end.R, end.Q, np.asarray(end.error), np.asarray(pace * end.growth), np.asarray(int(outcome)))
+        return _row(end.R, end.Q, end.error, pace * end.growth, outcome)
     unit = float(max(np.max(n.lam), np.sqrt(np.max(n.v))))  # accuracy is meant relative to the size of the world
     n, R, Q = in_units(n._replace(rate=np.asarray(0.0 if small_rate else pace)), R, Q, unit)
     upper, moving = np.triu_indices(K), Flow(n, False)
@@ -155,12 +150,11 @@ def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> Resting:
     rest = flow.settle(move, linear, np.concatenate([R.ravel(), Q[upper]]))
     R, Q = widen(rest.state)
     error = moving.error(np.concatenate([R.ravel(), Q.ravel()])) if np.all(np.isfinite(rest.state)) else np.nan
-    growth = np.asarray(pace * rest.growth)
-    return Resting(unit * R, unit**2 * Q, np.asarray(error), growth, np.asarray(int(rest.outcome)))
+    return _row(unit * R, unit**2 * Q, error, pace * rest.growth, rest.outcome)
 
 
-def _all_small_rate(law: TwoClusters, rule: Rule) -> dict[str, Resting]:
-    """All rest states by their names."""
+def _list_states(law: TwoClusters, rule: Rule) -> dict[str, Row]:
+    """All rest states in the small-rate limit by their names."""
     forward, backward = [], []
     for state in rest_states.axis_states(law, rule):
         (backward if state.reversed else forward).append(state)
@@ -169,14 +163,9 @@ def _all_small_rate(law: TwoClusters, rule: Rule) -> dict[str, Resting]:
     named = dict(zip(("axis", "other"), forward, strict=False))
     named |= {f"other_{i}": state for i, state in enumerate(forward[2:], 2)}
     named |= {f"reversed_{i}" if i > 1 else "reversed": state for i, state in enumerate(backward, 1)}
-    unspecialised = rest_states.unspecialised_state(law, rule)
-    if unspecialised is not None:
+    if (unspecialised := rest_states.unspecialised_state(law, rule)) is not None:
         named["unspecialised"] = unspecialised
-    absent, converged = _absent(law, rule), np.asarray(int(Outcome.converged))
-    found: dict[str, Resting] = {name: absent for name in ("axis", "other", "unspecialised")}  # noqa: C420
-    for name, s in named.items():
-        found[name] = Resting(s.R, s.Q, np.asarray(s.error), np.asarray(s.growth), converged)
-    return found
+    return {name: _row(s.R, s.Q, s.error, s.growth, Outcome.converged) for name, s in named.items()}
 
 
 @double

@@ -25,8 +25,8 @@ from quenched.prototypes.theory import winners
 
 BATCH = 1024
 """Times at which errors are computed side by side."""
-COARSE: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5}
-"""Accuracy of a step where averages over an example are sampled."""
+STEPS: dict[str, dict[str, Any]] = {"closed": {}, "quadrature": {}, "sampled": {"rtol": 1e-4, "atol": 1e-5}}
+"""Accuracy of a step, if not the usual one, by the way in which averages over an example are computed."""
 
 
 class State(NamedTuple):
@@ -47,7 +47,7 @@ def _averages(n: Numbers, R: Array, Q: Array, all_move: bool) -> tuple[winners.A
     """Averages over one example, and the pair probability <Theta_S Theta_T>_k [K, K, M]."""
     K, M = n.g.shape
     if all_move:
-        h, b = winners.means(n, R)
+        h, b = winners.project(n, R)
         every = winners.Averages(jnp.ones((K, M)), jnp.tile(h, (K, 1, 1)), jnp.tile(b, (K, 1, 1)))
         return every, jnp.ones((K, K, M))
     average = winners.average(n, R, Q)
@@ -140,8 +140,8 @@ def state(
     require_double("prototypes.theory.state")
     SCIENCE.check_pair(law, rule)
     n, begin, times = numbers(law, rule), start_of(start).overlaps(*count(law, rule)), jnp.asarray(alpha, float)
-    steps: dict[str, Any] = {} if winners.is_exact(n.g.shape[0]) else dict(COARSE)
-    steps |= {name: value for name, value in (("rtol", rtol), ("atol", atol)) if value is not None}
+    K = n.g.shape[0]
+    steps: dict[str, Any] = STEPS[winners.way(K)] | {k: v for k, v in (("rtol", rtol), ("atol", atol)) if v is not None}
 
     def moving(t: Array, y: tuple[Array, Array], n: Numbers) -> tuple[Array, Array]:
         return _move(n, t, *y, rule.all_move)
@@ -151,7 +151,7 @@ def state(
     path = flow.integrate(moving, (jnp.asarray(R), jnp.asarray(Q)), jnp.atleast_1d(times), n, **steps)
     R, Q = path.states
     # with four or five prototypes one at a time: side by side each would be computed in the hardest way
-    one_by_one = n.g.shape[0] > 3 and winners.is_exact(n.g.shape[0])
+    one_by_one = K > 3 and winners.way(K) == "quadrature"
     error = jax.lax.map(lambda y: error_of(n, *y), (R, Q), batch_size=None if one_by_one else BATCH)
     every = State(unit * R, unit**2 * Q, error, path.outcome)
     return every if times.ndim else State(*(x[0] for x in every))
@@ -200,8 +200,7 @@ def follow(n: Numbers, begin: tuple[np.ndarray, np.ndarray], times: np.ndarray, 
     unit = np.sqrt(np.max(n.v))
     n, R, Q = in_units(n, *begin, unit)
     moving = Flow(n, all_move)
-    steps = {} if winners.is_exact(K) else COARSE
-    path = flow.follow(moving, np.concatenate([np.ravel(R), np.ravel(Q)]), times, **steps)
+    path = flow.follow(moving, np.concatenate([np.ravel(R), np.ravel(Q)]), times, **STEPS[winners.way(K)])
     reached = path.outcome == Outcome.converged
     error = [moving.error(y) if there else np.nan for y, there in zip(path.states, reached, strict=True)]
     R, Q = path.states[:, : K * M].reshape(-1, K, M), path.states[:, K * M :].reshape(-1, K, K)

@@ -55,7 +55,7 @@ def average(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
 
 def way(prototypes: int) -> str:
     """How the averages are computed for this number of prototypes: "closed", "quadrature" or "sampled"."""
-    return "closed" if prototypes == 2 else "quadrature" if is_exact(prototypes) else "sampled"
+    return "closed" if prototypes == 2 else "quadrature" if prototypes <= 5 else "sampled"
 
 
 def separate(mix: Mixture | Numbers, Q: Array) -> Array:
@@ -68,12 +68,7 @@ def separate(mix: Mixture | Numbers, Q: Array) -> Array:
     return Q + SHARED * size * jnp.eye(Q.shape[0])
 
 
-def is_exact(prototypes: int) -> bool:
-    """Whether the averages are exact to quadrature accuracy, rather than over a fixed set of points."""
-    return prototypes <= 5
-
-
-def means(mix: Mixture | Numbers, R: Array) -> tuple[Array, Array]:
+def project(mix: Mixture | Numbers, R: Array) -> tuple[Array, Array]:
     """Mean projections `<h_T>_k` [K, M] and `<b_m>_k` [M, M], without competition."""
     return mix.lam * R, mix.lam * mix.gram
 
@@ -93,7 +88,7 @@ def average_two(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     norms = jnp.diagonal(Q)
     u = (2 * mix.lam * lead - (norms - norms[::-1])[:, None]) / (2 * jnp.sqrt(mix.v * D))
     win, edge = cdf(u), jnp.sqrt(mix.v / D) * pdf(u)
-    mean_h, mean_b = means(mix, R)
+    mean_h, mean_b = project(mix, R)
     h = edge[:, None, :] * (Q - Q[::-1])[:, :, None] + win[:, None, :] * mean_h
     b = edge[:, None, :] * lead[:, :, None] + win[:, None, :] * mean_b
     return Averages(win, h, b)
@@ -128,7 +123,7 @@ def average_many(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
 def _combine(mix: Mixture | Numbers, R: Array, Q: Array, win: Array, edges: Array) -> Averages:
     """The averages from the probabilities to win and the densities on the boundaries."""
     edges = mix.v * (edges + edges.transpose(1, 0, 2))  # rounding differs between the two sides of a boundary
-    mean_h, mean_b = means(mix, R)
+    mean_h, mean_b = project(mix, R)
     h = jnp.einsum("stk,stn->snk", edges, Q[:, None, :] - Q) + win[:, None, :] * mean_h
     b = jnp.einsum("stk,stm->smk", edges, R[:, None, :] - R) + win[:, None, :] * mean_b
     return Averages(win, h, b)
@@ -142,7 +137,7 @@ def _integrate(
     index = np.arange(K)
     rivals = jnp.asarray([np.delete(index, S) for S in index])  # [K, K-1]
     others = jnp.asarray([np.delete(np.arange(K - 1), T) for T in range(K - 1)])  # [K-1, K-2]
-    mean_h, _ = means(mix, R)
+    mean_h, _ = project(mix, R)
     norms = jnp.diagonal(Q)
 
     def one(S: Array, T: Array, k: Array) -> tuple[Array, Array]:

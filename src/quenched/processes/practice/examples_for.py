@@ -66,21 +66,21 @@ def examples_for(
 
 def _range(result: xr.Dataset, error: float) -> tuple[float, float]:
     """From both ends of a forecast's interval."""
-    spoken = _spoken(result)
-    if spoken.sizes["examples"] < 2:
+    known = _known(result)
+    if known.sizes["examples"] < 2:
         said = [text for text in result["refused"].values if text]
         raise InputError(f"Argument `result` must have forecasts at two or more sizes, but it has "
-                         f"{spoken.sizes['examples']}{': ' + said[0] if said else '.'}")  # fmt: skip
-    sizes = spoken["examples"].values
-    low, high = (_crossing(sizes, spoken[name].values, error) for name in ("error_low", "error_high"))
+                         f"{known.sizes['examples']}{': ' + said[0] if said else '.'}")  # fmt: skip
+    sizes = known["examples"].values
+    low, high = (_crossing(sizes, known[name].values, error) for name in ("error_low", "error_high"))
     if not np.isfinite(low):
-        raise _unreachable(error, float(spoken["error_low"].min()), sizes)
+        raise _unreachable(error, float(known["error_low"].min()), sizes)
     if high <= sizes[0]:
         raise _reached(error, sizes)
     return low, high
 
 
-class Sooner(NamedTuple):
+class Reached(NamedTuple):
     """Numbers of examples at which a share of the present error is reached, infinite where it is not.
 
     Attributes:
@@ -96,18 +96,18 @@ class Sooner(NamedTuple):
     farthest: float
 
 
-def sooner(result: xr.Dataset, gain: float) -> Sooner:
+def reach_gain(result: xr.Dataset, gain: float) -> Reached:
     """Where a forecast reaches a share of the present error, among the rows at hand and more.
 
     Raises:
-        InputError: for what is no forecast, a refused one, or one that does not go beyond the rows at hand.
+        InputError: if the result is not a forecast, was refused, or does not go beyond the rows at hand.
     """
     if "refused" not in result or "rows" not in result.attrs:
         raise InputError("Argument `result` must be a forecast to be asked for a gain, but it is not.")
     if not 0 < gain < 1:
         raise InputError(f"Argument `gain` must be between 0 and 1, but {gain:g} was given.")
-    spoken, rows = _spoken(result), float(result.attrs["rows"])
-    ahead = spoken.isel(examples=np.flatnonzero(spoken["examples"].values > rows))
+    known, rows = _known(result), float(result.attrs["rows"])
+    ahead = known.isel(examples=np.flatnonzero(known["examples"].values > rows))
     if not ahead.sizes["examples"]:
         said = [text for text in result["refused"].values if text]
         raise InputError("Argument `result` must have forecasts beyond the rows at hand, but it has "
@@ -116,19 +116,19 @@ def sooner(result: xr.Dataset, gain: float) -> Sooner:
     low, best, high = (
         _crossing(sizes, np.append(1.0, ahead[name].values), gain) for name in ("gain_low", "gain", "gain_high")
     )
-    return Sooner(low, best, high, float(sizes[-1]))
+    return Reached(low, best, high, float(sizes[-1]))
 
 
 def _gain_range(result: xr.Dataset, gain: float) -> tuple[float, float]:
-    found = sooner(result, gain)
+    found = reach_gain(result, gain)
     if not np.isfinite(found.low):
         raise InputError(f"Argument `gain` must be one that is reached by {found.farthest:g} examples, but {gain:g} is "
                          "not.")  # fmt: skip
     return found.low, found.high
 
 
-def _spoken(result: xr.Dataset) -> xr.Dataset:
-    """The sizes at which a forecast speaks."""
+def _known(result: xr.Dataset) -> xr.Dataset:
+    """The sizes at which there is a forecast."""
     return result.isel(examples=np.flatnonzero(result["refused"].values.astype(str) == ""))
 
 

@@ -1,9 +1,9 @@
-r"""The learning curve that knows when it may speak: theory where its self-check passes, honest draws elsewhere.
+r"""The learning curve: theory where its self-check passes, honest draws elsewhere.
 
 *Theory* costs one solution of the closure at each size and is believed where its self-check passes. *Draws* are
 Gaussian processes trained on random data sets, as many as the asked standard error takes; they are always right, within
-it. By default the theory is asked first. With `cheapest` a few draws say how many the asked error would take, and
-whichever way costs less is taken; after a failed check the theory is then not asked again before the size has doubled,
+it. By default the theory is tried first. With `cheapest` a few draws show how many the asked error would take, and
+whichever way costs less is taken; after a failed check the theory is then not tried again before the size has doubled,
 since its trouble (near neighbours of a row that are in the sample or not) does not vanish from one size to the next.
 The decision counts operations, not seconds, so that the same call gives the same answer.
 """
@@ -19,36 +19,26 @@ import jax
 import numpy as np
 import xarray as xr
 
-from quenched.core import checks, controls, results
+from quenched.core import checks, results
 from quenched.core.ensemble import Ensemble, ensemble
 from quenched.core.progress import track
 from quenched.core.types import Key, Outcome, double
-from quenched.processes import simulation
-from quenched.processes.model import (
-    MEASURES,
-    Empirical,
-    FixedTotal,
-    GaussianProcess,
-    Total,
-    check_pair,
-    coordinates,
-    declared,
-    sizes_of,
-    total_of,
-)
+from quenched.processes import kernels
+from quenched.processes.model import MEASURES, Empirical, GaussianProcess, Total, ask, total_of
+from quenched.processes.simulation.measure import LatinHypercube, World, block_of, finish, world_of
 from quenched.processes.theory.closures import Closure
-from quenched.processes.theory.curve import LARGEST_EXACT, Solver, derived, units
+from quenched.processes.theory.curve import LARGEST_EXACT, Solver, answer
 
-BLOCK = simulation.LatinHypercube(draws=4)
+BLOCK = LatinHypercube(draws=4)
 """Draws that are stratified together; few, so that the error of their mean is known from many blocks."""
 PILOT = 4
-"""Blocks that say how many will be needed."""
+"""Blocks from which the number that will be needed is estimated."""
 FEWEST_BLOCKS = 16
-"""Blocks, at least, on which a reported standard error rests: fewer know it badly, and stop where it looks small."""
+"""Blocks, at least, for a standard error: with fewer, draws would stop where it happens to look small."""
 MOST_BLOCKS = 128
 """Blocks after which a size is reported as it is, marked as stalled."""
 CHECKS = ("self_check_error", "self_check_variance", "self_check_shift_error", "self_check_shift_variance")
-"""What the theory says about itself."""
+"""The self-check of the theory."""
 THEORY_COST, DRAW_COST = 40.0, 1.8
 r"""Operations of the theory, in units of $N^3$, and of a draw, in units of its distinct rows cubed."""
 
@@ -101,41 +91,38 @@ def curve(
         >>> processes.curve(law, rule, examples=[100, 442]).source.values.tolist()
         ['theory', 'theory']
     """
-    check_pair(law, rule)
     total, cheapest = total_of(total), checks.flag("cheapest", cheapest)
-    sizes = sizes_of(examples, law.rows, total)
+    question = ask(law, rule, sweep, examples, total)
     checks.positive("accuracy", checks.number("accuracy", accuracy))
     key = jax.random.key(0) if key is None else checks.key(key)
-    plan = controls.expand(law, rule, sweep)
-    values, about = [], {}
-    for one_law, one_rule in zip(plan.laws, plan.rules, strict=True):
-        draws = Draws(one_law, one_rule, sizes, key, executor, folder, total)
-        solver = Solver(one_law, one_rule, closure, rank, total)
-        points = _points(solver, draws, sizes, accuracy, cheapest)
-        stacked = {name: np.stack([point[name] for point in points]) for name in points[0]}
-        values.append({**stacked, **derived(stacked, solver.reference, one_law)})
-        about = about or {**solver.about, **solver.reference.errors(), "closure": type(solver.closure).__name__}
-    result = results.assemble(
-        {name: np.stack([value[name] for value in values]) for name in values[0]}, plan, {"examples": sizes},
-        {name + end: dims for name, dims in MEASURES.items() for end in ("", "_stderr")}, coordinates(law),
-        science="processes", source="theory and draws", total=type(total).__name__, accuracy=accuracy,
-        rank=0 if rank is None else rank, seed=results.seed(key), **units(law), **about,
+    sizes = question.axes["examples"]
+
+    def solve_sizes(law: Empirical, rule: GaussianProcess) -> tuple[Solver, list[dict[str, Any]]]:
+        draws = Draws(law, rule, sizes, key, executor, folder, total)
+        solver = Solver(law, rule, closure, rank, total)
+        return solver, _solve_or_draw(solver, draws, sizes, accuracy, cheapest)
+
+    return answer(
+        question, solve_sizes, source="theory and draws",
+        dims={f"{name}_stderr": own for name, own in MEASURES.items()}, total=type(total).__name__,
+        accuracy=accuracy, rank=rank or 0, seed=results.seed(key),
     )  # fmt: skip
-    return result.isel(examples=0) if np.ndim(examples) == 0 else result
 
 
-def _points(solver: Solver, draws: Draws, sizes: np.ndarray, accuracy: float, cheapest: bool) -> list[dict[str, Any]]:
+def _solve_or_draw(
+    solver: Solver, draws: Draws, sizes: np.ndarray, accuracy: float, cheapest: bool
+) -> list[dict[str, Any]]:
     """Every size by theory or by draws."""
-    points, asked_again = [], 0.0
+    points, next_try = [], 0.0
     for i, m in enumerate(track(list(sizes), "learning curve")):
         found = None
-        if draws.too_large or (m >= asked_again and not (cheapest and draws.are_cheaper(i, accuracy))):
-            found = solver.at(float(m))
+        if draws.too_large or (m >= next_try and not (cheapest and draws.are_cheaper(i, accuracy))):
+            found = solver.solve(float(m))
             if found["trusted"] or draws.too_large:
                 points.append(_from_theory(found))
                 continue
-            asked_again = 2 * m if cheapest else 0.0
-        points.append(draws.until(i, accuracy, found))
+            next_try = 2 * m if cheapest else 0.0
+        points.append(draws.draw(i, accuracy, found))
     return points
 
 
@@ -144,16 +131,16 @@ def _from_theory(found: dict[str, Any]) -> dict[str, Any]:
     measures = {name: found[name] for name in MEASURES}
     errors = {f"{name}_stderr": np.zeros_like(value) for name, value in measures.items()}
     source = "theory" if found["trusted"] else "theory, not trusted"
-    return {**measures, **errors, **_checked(found), "source": source, "draws": 0, "outcome": found["outcome"]}
+    return {**measures, **errors, **_self_check(found), "source": source, "draws": 0, "outcome": found["outcome"]}
 
 
-def _checked(found: dict[str, Any] | None) -> dict[str, Any]:
-    """The self-check; not a number where the theory was not asked."""
+def _self_check(found: dict[str, Any] | None) -> dict[str, Any]:
+    """The self-check; NaN where the theory was not tried."""
     return {name: np.nan if found is None else found[name] for name in CHECKS}
 
 
 class Draws:
-    """Honest draws at given sizes, more on demand; all sizes share their random numbers and one compiled program.
+    """Honest draws at given sizes, more on demand; all sizes share their random numbers.
 
     Attributes:
         too_large: whether the table is too large for draws.
@@ -164,37 +151,32 @@ class Draws:
         total: Total | None = None,
     ):  # fmt: skip
         self.too_large = law.rows > LARGEST_EXACT
-        self._total = total_of(total)
         self.rows, self._law, self._rule, self._sizes = law.rows, law, rule, sizes
         self._key, self._where = key, {"executor": executor, "folder": folder}
+        self._run = block_of(law.rows, 1, BLOCK, total_of(total), longest=sizes[-1])
         self._made: dict[int, Ensemble] = {}
 
     @functools.cached_property
-    def _program(self) -> tuple[Any, list[simulation.World]]:
-        n = jax.tree.map(np.asarray, declared(self._law, self._rule)[0])
-        table = simulation.poisson_table(self._sizes, self.rows)
-        ladder = simulation.ladder_of(self._sizes, self.rows, self._total)
-        longest = int(self._sizes[-1]) if isinstance(self._total, FixedTotal) else 0
-        run = functools.partial(
-            simulation.one_run, simulator=BLOCK, total=self._total, longest=longest, ladder=ladder, variance=True
-        )
-        worlds = [simulation.World(n, row[None], m[None]) for row, m in zip(table, self._sizes, strict=True)]
-        return run, worlds
+    def _numbers(self) -> Any:
+        return kernels.numbers_of(self._law, self._rule)[0]
+
+    def _world(self, i: int) -> World:
+        return world_of(self._numbers, self._sizes[i : i + 1])
 
     def blocks(self, i: int, count: int) -> Ensemble:
-        """At least `count` blocks at size number `i`; those made before are made no more."""
-        run, worlds = self._program
+        """At least `count` blocks at size number `i`; those made before are kept."""
+        world = self._world(i)
         while (made := 0 if i not in self._made else self._made[i].failed.shape[1]) < count:
             key = jax.random.fold_in(self._key, made)  # the same at every size
             more = ensemble(
-                run, key, [worlds[i]], runs=PILOT * math.ceil((count - made) / PILOT), batch=PILOT, label="data sets",
+                self._run, key, [world], runs=PILOT * math.ceil((count - made) / PILOT), batch=PILOT, label="data sets",
                 **self._where,
             )  # fmt: skip
-            self._made[i] = _joined(self._made[i], more) if made else more
-        return simulation.finished(self._made[i], [worlds[i]], BLOCK.draws)
+            self._made[i] = _join(self._made[i], more) if made else more
+        return finish(self._made[i], [world], BLOCK.draws)
 
     def needed(self, i: int, accuracy: float) -> int:
-        """How many blocks the asked accuracy will take, as a few of them say."""
+        """How many blocks the asked accuracy will take, estimated from a few of them."""
         pilot = self.blocks(i, PILOT)
         blocks = pilot.failed.shape[1]
         spread = float(pilot.stderr("oob_error")[0, 0] / pilot.mean("oob_error")[0, 0]) * math.sqrt(blocks)
@@ -205,7 +187,7 @@ class Draws:
         block = BLOCK.draws * DRAW_COST * (-math.expm1(-self._sizes[i] / self.rows)) ** 3
         return FEWEST_BLOCKS * block < THEORY_COST and self.needed(i, accuracy) * block < THEORY_COST
 
-    def until(self, i: int, accuracy: float, found: dict[str, Any] | None) -> dict[str, Any]:
+    def draw(self, i: int, accuracy: float, found: dict[str, Any] | None) -> dict[str, Any]:
         """A size by draws, with a standard error of at most the asked accuracy, or marked as stalled."""
         wanted = FEWEST_BLOCKS
         while True:
@@ -215,11 +197,11 @@ class Draws:
                 break
             wanted = min(MOST_BLOCKS, max(count + 1, math.ceil(count * min((stderr / (accuracy * mean)) ** 2, 4.0))))
         point = {name: done.mean(name)[0, 0] for name in MEASURES}
-        # what never came has no mean, and as in `measure` an infinite standard error
+        # a multiplicity that never came has no mean, and as in `measure` an infinite standard error
         errors = {name: _stderr(done, name) for name in MEASURES}
         point |= {f"{name}_stderr": np.where(np.isnan(error), np.inf, error) for name, error in errors.items()}
         reached = Outcome.converged if stderr <= accuracy * mean else Outcome.stalled
-        return {**point, **_checked(found), "source": "draws", "draws": count * BLOCK.draws, "outcome": reached}
+        return {**point, **_self_check(found), "source": "draws", "draws": count * BLOCK.draws, "outcome": reached}
 
 
 def _stderr(done: Ensemble, name: str) -> np.ndarray:
@@ -232,7 +214,7 @@ def _stderr(done: Ensemble, name: str) -> np.ndarray:
     return done.stderr(name)[0, 0] * (math.sqrt((n - 1) / (n - 3)) if n > 3 else np.inf)
 
 
-def _joined(first: Ensemble, then: Ensemble) -> Ensemble:
+def _join(first: Ensemble, then: Ensemble) -> Ensemble:
     """The runs of both."""
     values = {name: np.concatenate([first.values[name], then.values[name]], axis=1) for name in first.values}
     failed = np.concatenate([first.failed, then.failed], axis=1)

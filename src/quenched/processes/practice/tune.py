@@ -1,7 +1,7 @@
 r"""Hyperparameters: by the evidence, or by the predicted out-of-bag error itself.
 
-The theory of the out-of-bag error is differentiable, so kernel scales and noise can be descended on what one wants to
-be small: the error on rows that were not in the sample, averaged over samples, without drawing any.
+The theory of the out-of-bag error is differentiable, so that kernel scales and noise can be chosen to make small what
+one wants to be small: the error on rows that were not in the sample, averaged over samples, without drawing any.
 """
 
 from __future__ import annotations
@@ -10,30 +10,31 @@ import abc
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.types import Array, InputError, Real, double, real
-from quenched.processes import learner
-from quenched.processes.model import Empirical, GaussianProcess
-from quenched.processes.theory.curve import state
+from quenched.core.types import Array, Real, double, real
+from quenched.processes.learner.evidence import Slope, Surprise, as_arrays, default_rule, descend, scale
+from quenched.processes.model import SCIENCE, Empirical, GaussianProcess
+from quenched.processes.theory.state import state
 
 
 class Aim(eqx.Module):
     """What hyperparameters are tuned for."""
 
     @abc.abstractmethod
-    def objective(self, law: Empirical, rule: GaussianProcess, weights: Any) -> Array:
-        """A number to be made small; a pure JAX function."""
+    def slope(self, law: Empirical, rule: GaussianProcess) -> Slope:
+        """Value and gradient of a number to be made small, over the logs of the parameters of a rule."""
 
 
 class Evidence(Aim):
     """The marginal likelihood of the targets (type-II maximum likelihood)."""
 
-    def objective(self, law: Empirical, rule: GaussianProcess, weights: Any) -> Array:
+    def slope(self, law: Empirical, rule: GaussianProcess) -> Slope:
         """The negative log evidence."""
-        return -learner.log_evidence(law, rule, weights)
+        return Surprise(law, rule)
 
 
 class PredictedError(Aim):
@@ -48,10 +49,20 @@ class PredictedError(Aim):
     def __check_init__(self):
         checks.positive("ratio", self.ratio)
 
-    def objective(self, law: Empirical, rule: GaussianProcess, weights: Any) -> Array:
+    def slope(self, law: Empirical, rule: GaussianProcess) -> Slope:
         """The log of the predicted out-of-bag error."""
-        del weights
-        return jnp.log(state(law, rule, law.rows * self.ratio).oob_error)
+        given = as_arrays((law, rule, self.ratio))
+        return lambda theta: tuple(np.asarray(part) for part in _predicted(theta, *given))  # pyright: ignore[reportReturnType]
+
+
+@eqx.filter_jit
+def _predicted(theta: Any, law: Empirical, rule: GaussianProcess, ratio: Any) -> Any:
+    """One program for each number of rows and kind of kernel."""
+
+    def value(theta: Any) -> Array:
+        return jnp.log(state(law, scale(rule, theta), law.rows * ratio).oob_error)
+
+    return jax.value_and_grad(value)(theta)
 
 
 @double
@@ -64,7 +75,7 @@ def tune(
         law: the world.
         rule: where to start; by default a squared exponential with a length for each column.
         aim: `Evidence()` (default) or `PredictedError()`.
-        steps: at most so many.
+        steps: the largest number of iterations.
 
     Returns:
         The tuned rule, never worse than the start by its aim.
@@ -75,20 +86,9 @@ def tune(
         >>> X, y = load_diabetes(return_X_y=True)
         >>> rule = processes.tune(processes.Empirical(X[:100], y[:100]), steps=5)
     """
-    if not isinstance(law, Empirical):
-        raise InputError(f"Argument `law` must be an Empirical table, but {type(law).__name__} was given.")
-    rule = learner.default_rule(law) if rule is None else rule
+    checks.kind("law", law, *SCIENCE.laws)
+    rule = default_rule(law) if rule is None else rule
     aim = Evidence() if aim is None else aim
-    checks.kind("rule", rule, GaussianProcess, "a GaussianProcess")
+    SCIENCE.check_pair(law, rule)
     checks.kind("aim", aim, Aim, "Evidence() or PredictedError()")
-    weights = np.ones(law.rows) if isinstance(aim, Evidence) else None
-    return learner.descend(_objective(aim), law, rule, weights=weights, steps=steps)
-
-
-def _objective(aim: Aim) -> Any:
-    """The objective as a function that compares equal for equal aims, so that it is compiled once."""
-    return eqx.Partial(_call, aim)
-
-
-def _call(aim: Aim, law: Empirical, rule: GaussianProcess, weights: Any) -> Array:
-    return aim.objective(law, rule, weights)
+    return descend(aim.slope(law, rule), rule, steps=steps)

@@ -33,16 +33,14 @@ the total $F = P - (m/2)\, P''$, which is the answer for `FixedTotal`.
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from quenched.core.linear import namespace
 from quenched.core.types import Array
-from quenched.processes.theory.closures import Cavity
-from quenched.processes.theory.solution import Solution
+from quenched.processes.theory.closures import Cavity, Counts, cavity_variance
+from quenched.processes.theory.equations import Solution
 
 LARGEST = 2048
 """Rows up to which the walks are summed."""
@@ -57,8 +55,7 @@ class Shift(NamedTuple):
     oob_variance: Array
 
 
-@functools.partial(jax.jit, static_argnames="terms")
-def corrected(found: Solution, G: Array, y: Array, s2: Array, mu: Array, *, terms: int) -> Solution:
+def add_walks(found: Solution, G: Array, y: Array, s2: Array, counts: Counts) -> Solution:
     """The solution of the cavity closure with what crossing walks add.
 
     Args:
@@ -66,44 +63,105 @@ def corrected(found: Solution, G: Array, y: Array, s2: Array, mu: Array, *, term
         G: its response as a matrix `[N, N]`.
         y: standardised targets.
         s2: noise variance.
-        mu: mean multiplicity.
-        terms: multiplicities to sum over.
+        counts: how often a row comes.
     """
     g, b = found.g, found.mean - y
-    slopes = jax.grad(lambda G, g, b: _walks(G, g, b, s2, mu, terms)[0], (0, 1, 2))(G, g, b)
-    _, (Y, change, w, Z) = _walks(G, g, b, s2, mu, terms)
-    direct = jnp.sum((G @ slopes[0]) * G, axis=1) + (G @ slopes[2]) * b
-    worse = direct + jnp.square(G) @ (Z.T @ (direct * w + slopes[1]))
-    moved = b + G @ (Y @ b + w * change * b)
-    return _with(found, y, s2, mu, terms, _added(g, change), moved, _added(found.error, worse))
+    walks = _walks(G, g, s2, counts)
+    slope_G, slope_g, slope_b = _slopes(walks, G, g, b)
+    direct = ((G @ slope_G) * G).sum(axis=1) + (G @ slope_b) * b
+    worse = direct + G**2 @ (walks.Z.T @ (direct * walks.w + slope_g))
+    moved = b + G @ (walks.Y @ b + walks.w * walks.change * b)
+    return _replace(found, y, s2, counts, _add(g, walks.change), moved, _add(found.error, worse))
 
 
-def _walks(
-    G: Array, g: Array, b: Array, s2: Array, mu: Array, terms: int
-) -> tuple[Array, tuple[Array, Array, Array, Array]]:
-    r"""$r^T (Y + w\,\Delta g)\, r$, and $Y$, $\Delta g$, $w$ and $(1 - M)^{-1}$."""
-    v, c = Cavity().scattering(g, mu, s2, terms)
-    w, square, one = v / (1 + v * jnp.square(g)), jnp.square(G), jnp.eye(g.shape[0])
-    Z = jnp.linalg.inv(one - square * w)
-    L = (1 - one) * (w[:, None] * (Z @ square) * w)
-    Y = L * G * (1 + c[:, None] * c * square) - jnp.diag(c * jnp.sum(L * square, axis=1))
-    change = Z @ jnp.sum((G @ Y) * G, axis=1)
-    return b @ (Y @ b) + b @ (w * change * b), (Y, change, w, Z)
+class Walks(NamedTuple):
+    """What the walks are made of, see the module; arrays `[N]` and matrices `[N, N]`."""
+
+    scattering: Scattering
+    w: Array
+    Z: Array  # (1 - M)^-1
+    ladder: Array  # Z (G o G)
+    L: Array
+    Y: Array
+    around: Array  # diag(G Y G)
+    change: Array  # Z diag(G Y G), the change of g
 
 
-def _added(value: Array, change: Array) -> Array:
+def _walks(G: Array, g: Array, s2: Array, counts: Counts) -> Walks:
+    xp, square = namespace(G), G**2
+    scattering = scatter(g, s2, counts)
+    v, c = scattering.v, scattering.c
+    w, one = v / (1 + v * g**2), xp.eye(g.shape[0])
+    Z = xp.linalg.inv(one - square * w)
+    ladder = Z @ square
+    L = (1 - one) * (w[:, None] * ladder * w)
+    Y = L * G * (1 + c[:, None] * c * square) - xp.diag(c * (L * square).sum(axis=1))
+    around = ((G @ Y) * G).sum(axis=1)
+    return Walks(scattering, w, Z, ladder, L, Y, around, Z @ around)
+
+
+def _slopes(walks: Walks, G: Array, g: Array, b: Array) -> tuple[Array, Array, Array]:
+    r"""The gradient of $b^T (Y + w\,\Delta g)\, b$ in $G$, $g$ and $b$: the steps of `_walks` backwards."""
+    (v, c, dv, dc), w, Z, ladder, L, Y, around, change = walks
+    xp, square, d = namespace(G), G**2, 1 + v * g**2
+    pair = 1 + c[:, None] * c * square
+    of_b = (Y + Y.T) @ b + 2 * b * w * change
+    of_around = Z.T @ (w * b**2)
+    weighed = of_around[:, None] * G
+    of_Y = xp.outer(b, b) + G.T @ weighed
+    of_G = of_around[:, None] * (G @ Y) + weighed @ Y.T + of_Y * L * pair
+    own = xp.diagonal(of_Y) * c
+    of_L = of_Y * G * pair - own[:, None] * square
+    of_L = of_L - xp.diag(xp.diagonal(of_L))
+    of_ladder, triple = of_L * w[:, None] * w, of_Y * L * G
+    of_c = (triple * square) @ c + (triple * square).T @ c - xp.diagonal(of_Y) * (L * square).sum(axis=1)
+    of_inverse = Z.T @ (xp.outer(w * b**2, around) + of_ladder @ square.T) @ Z.T
+    of_square = triple * (c[:, None] * c) - own[:, None] * L + Z.T @ of_ladder + of_inverse * w
+    both = of_L * ladder
+    of_w = b**2 * change + both @ w + both.T @ w + (square * of_inverse).sum(axis=0)
+    of_g = of_w / d**2 * (dv - 2 * v**2 * g) + of_c * dc
+    return of_G + 2 * G * of_square, of_g, of_b
+
+
+class Scattering(NamedTuple):
+    r"""How much data sets differ at a row: $v = \langle \tau^2 \rangle$, $c = \langle \tau^3 \rangle/v$, each `[N]`."""
+
+    v: Array
+    c: Array
+    dv: Array  # slopes over g
+    dc: Array
+
+
+def scatter(g: Array, s2: Array, counts: Counts) -> Scattering:
+    r"""The moments of $\tau$ at rows with posterior variance `g`.
+
+    $1 - \tau g = h/a_1$ with $h = 1/(1 + s x)$, and $d\,g^{oob}/dg = 1/a_2$, $a_k = \langle h^k \rangle$.
+    """
+    xp, (_, s, p) = namespace(g), counts
+    h = 1 / (1 + cavity_variance(g, counts, s2)[:, None] * (s / s2))
+    a1, a2 = (h @ p)[:, None], (h**2 @ p)[:, None]
+    tau = (1 - h / a1) / g[:, None]
+    dh = -(s / s2) * h**2 / a2
+    dtau = -(tau + dh / a1 - h * (dh @ p)[:, None] / a1**2) / g[:, None]
+    v, third, dv, dthird = tau**2 @ p, tau**3 @ p, 2 * (tau * dtau) @ p, 3 * (tau**2 * dtau) @ p
+    safe = xp.where(v > 0, v, 1.0)
+    return Scattering(v, third / safe, dv, dthird / safe - xp.where(v > 0, third * dv / safe**2, 0.0))
+
+
+def _add(value: Array, change: Array) -> Array:
     """A positive number with a small change; it stays positive where the change is not small."""
-    share = change / jnp.where(value > 0, value, 1.0)
-    return value * (1 + share / jnp.sqrt(1 + jnp.square(share)))
+    xp = namespace(value)
+    share = change / xp.where(value > 0, value, 1.0)
+    return value * (1 + share / xp.sqrt(1 + share**2))
 
 
-def _with(found: Solution, y: Array, s2: Array, mu: Array, terms: int, g: Array, b: Array, error: Array) -> Solution:
+def _replace(found: Solution, y: Array, s2: Array, counts: Counts, g: Array, b: Array, error: Array) -> Solution:
     """Another variance, mean deviation and error at every row; what is out of bag follows as from the closure."""
-    site = Cavity().site(g, mu, s2, terms)
-    spread = found.spread + (error - found.error) - (jnp.square(b) - jnp.square(found.mean - y))
-    oob_error = error * (1 - site.w * jnp.square(g)) / jnp.square(site.keep)
+    site = Cavity().site(g, counts, s2)
+    spread = found.spread + (error - found.error) - (b**2 - (found.mean - y) ** 2)
+    oob_error = error * (1 - site.w * g**2) / site.keep**2
     return found._replace(
-        g=g, mean=y + b, spread=jnp.maximum(spread, 0.0), error=error, oob_variance=g / site.keep,
+        g=g, mean=y + b, spread=namespace(g).maximum(spread, 0.0), error=error, oob_variance=g / site.keep,
         oob_mean=y + b / site.keep, oob_error=oob_error,
     )  # fmt: skip
 
@@ -111,14 +169,13 @@ def _with(found: Solution, y: Array, s2: Array, mu: Array, terms: int, g: Array,
 def shift(before: Solution, after: Solution) -> Shift:
     """How far one solution is from another, in what is averaged over rows."""
     return Shift(
-        jnp.mean(after.oob_error) / jnp.mean(before.oob_error) - 1,
-        jnp.mean(after.oob_variance) / jnp.mean(before.oob_variance) - 1,
+        after.oob_error.mean() / before.oob_error.mean() - 1, after.oob_variance.mean() / before.oob_variance.mean() - 1
     )
 
 
 def larger(one: Shift, other: Shift) -> Shift:
     """Of each the one that is larger in size."""
-    return Shift(*(jnp.where(jnp.abs(a) > jnp.abs(b), a, b) for a, b in zip(one, other, strict=True)))
+    return Shift(*(a if abs(a) > abs(b) else b for a, b in zip(one, other, strict=True)))
 
 
 # ---- the total
@@ -140,7 +197,7 @@ ROWS = ("g", "mean", "spread", "error", "oob_variance", "oob_mean", "oob_error")
 """What a solution has at every row that is averaged over data sets."""
 
 
-def averaged(found: Solution, beside: list[Solution], weights: np.ndarray) -> Solution:
+def average_total(found: Solution, beside: list[Solution], weights: np.ndarray) -> Solution:
     """The average over a fluctuating total, from the solutions at `nodes`."""
     values = {}
     for name in ROWS:
@@ -149,7 +206,7 @@ def averaged(found: Solution, beside: list[Solution], weights: np.ndarray) -> So
     return found._replace(**values)
 
 
-def at_fixed_total(found: Solution, before: Solution, after: Solution, y: Array) -> Solution:
+def fix_total(found: Solution, before: Solution, after: Solution, y: Array) -> Solution:
     """A solution for a Poisson total, taken back to a fixed one.
 
     Args:
@@ -161,7 +218,7 @@ def at_fixed_total(found: Solution, before: Solution, after: Solution, y: Array)
     less = {}
     for name in ("g", "error", "oob_variance", "oob_error"):  # a share is taken away: what is left is positive
         value = getattr(found, name)
-        less[name] = _added(value, value * (1 - getattr(after, name) / getattr(before, name)))
+        less[name] = _add(value, value * (1 - getattr(after, name) / getattr(before, name)))
     mean, oob_mean = (getattr(found, n) + getattr(before, n) - getattr(after, n) for n in ("mean", "oob_mean"))
-    spread = jnp.maximum(less["error"] - jnp.square(mean - y), 0.0)
+    spread = namespace(y).maximum(less["error"] - (mean - y) ** 2, 0.0)
     return found._replace(mean=mean, oob_mean=oob_mean, spread=spread, **less)
