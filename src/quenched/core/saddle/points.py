@@ -16,7 +16,7 @@ import numpy as np
 from quenched.core import checks
 from quenched.core.saddle.path import index
 from quenched.core.saddle.state import ACCURACY, FURTHEST, STEPS, TOLERANCE
-from quenched.core.saddle.theory import Evaluation, Point, Theory, evaluate
+from quenched.core.saddle.theory import Evaluation, Point, Theory, control_of, evaluate
 from quenched.core.types import InputError, Outcome, double
 
 FOUND, MERGED = 1e-6, 1e-5
@@ -30,7 +30,7 @@ _Slopes = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @double
-def solve(theory: Theory, theta: Any, start: Any, *, relaxations: int = 0) -> Point:
+def solve(theory: Theory, theta: Any, start: Any, *, relaxations: int = 0, along: str = "") -> Point:
     """The state near a start, on the host: the search of `state`, driven from NumPy, without its compilation.
 
     Args:
@@ -38,21 +38,22 @@ def solve(theory: Theory, theta: Any, start: Any, *, relaxations: int = 0) -> Po
         theta: parameters.
         start: unknowns `[d]` to begin with.
         relaxations: steps of `theory.relax` that come first.
+        along: a control in which the state will be followed: both then use one compiled program.
 
     Returns:
         The state; where none was found, the best point that was reached: see its `outcome` and `residual`.
     """
     x = np.atleast_1d(np.asarray(start, dtype=np.float64))
     best: tuple[np.ndarray, Evaluation] | None = None
-    damping, left = 0.01, np.inf
+    damping, left, control = 0.01, np.inf, control_of(theta, along) if along else np.nan
     for count in range(STEPS):
-        trial = evaluate(theory, x, theta)
+        trial = evaluate(theory, x, theta, along, control)
         with np.errstate(all="ignore"):
             better = (np.linalg.norm(trial.equations) < left or count < relaxations) and np.isfinite(trial.slopes).all()
         if better or best is None:
             best, left = (x, trial), np.linalg.norm(trial.equations) if better else np.inf
         damping = 0.01 if count <= relaxations else damping / 6 if better else damping * 4
-        x, G, J = best[0], best[1].equations, best[1].slopes
+        x, G, J = best[0], best[1].equations, best[1].slopes[:, : x.size]
         if not np.isfinite(J).all() or np.abs(G).max() <= TOLERANCE or damping > 1e8:
             break
         step = best[1].relaxed if count < relaxations else _damped(J, G, damping)
@@ -60,7 +61,8 @@ def solve(theory: Theory, theta: Any, start: Any, *, relaxations: int = 0) -> Po
     x, found = best  # pyright: ignore[reportGeneralTypeIssues]
     residual = float(np.abs(found.equations).max())
     outcome = Outcome.converged if residual < ACCURACY else Outcome.failed if count < STEPS - 1 else Outcome.stalled
-    return Point(x, found.free_energy, found.readings, index(found.slopes), residual, outcome)
+    unstable = index(found.slopes[:, : x.size])
+    return Point(x, found.free_energy, found.readings, unstable, residual, outcome, control)
 
 
 def _damped(J: np.ndarray, G: np.ndarray, damping: float) -> np.ndarray:

@@ -21,7 +21,6 @@ import numpy as np
 
 from quenched.core.types import Array, InputError
 
-
 QUICK = (
     {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
     if jaxlib.__version__.startswith("0.10.")  # a version that does not have an option raises
