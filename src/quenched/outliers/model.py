@@ -229,9 +229,6 @@ SCIENCE = verbs.Science(
 on the data only: $\\mathcal H/N$ as it stands in the rule's docstring."""
 
 
-ORDER_PARAMETERS, check_pair = SCIENCE.reports, SCIENCE.check_pair
-
-
 def gamma_of(law: Contaminated, rule: Rule) -> Real:
     r"""The student's $\tilde\gamma$."""
     return law.gamma if rule.gamma is None else rule.gamma
