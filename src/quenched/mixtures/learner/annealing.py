@@ -26,8 +26,8 @@ CRITICAL = 1e-3
 """A cluster whose variance is within this share of the width splits."""
 DENSE = 1500
 """Largest covariance matrix that is formed; beyond it the largest eigenvalue is found by Lanczos's method."""
-ROUGH, COARSE = 10.0, 1e-7
-"""How much less accurate than the last one the stages of annealing are, and the accuracy that suffices for them."""
+ROUGH, COARSE = 10.0, 1e-5
+"""How much less accurate than the last one the stages of annealing are; what suffices for them at given widths."""
 
 
 class Settings(NamedTuple):
@@ -139,7 +139,8 @@ class Annealing:
         """EM at a given width; as a stage of the annealing, unless its accuracy is given."""
         self.before, self.width = self.width, width
         self.gaussians = self.gaussians._replace(widths=np.full_like(self.gaussians.widths, width))
-        return self.climb(Freedom(weights=not self.how.equal), accuracy or max(ROUGH * self.how.accuracy, COARSE))
+        least = COARSE if isinstance(self.how.rule, MaximumLikelihood) else 0.0
+        return self.climb(Freedom(weights=not self.how.equal), accuracy or max(ROUGH * self.how.accuracy, least))
 
     def lower(self, width: float) -> None:
         """Let the width fall in steps."""
