@@ -16,16 +16,22 @@ endef
 AVX2 := OPENBLAS_CORETYPE=Haswell NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" XLA_FLAGS=--xla_cpu_max_isa=AVX2
 SSE4 := OPENBLAS_CORETYPE=Nehalem NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX512_ICL AVX512_SPR" XLA_FLAGS=--xla_cpu_max_isa=SSE4_2
 
-.PHONY: demo test test-portable bench bench-peers docs clean
+.PHONY: demo test lint unit test-portable bench bench-peers docs clean
 
 demo: .venv/installed
 	$(BIN)/quenched demo --out demo
 
+# The type checker takes a minute on one core: it runs beside the tests.
 test: .venv/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/basedpyright
+	@$(MAKE) --no-print-directory -j 2 lint unit
+
+lint: .venv/installed-test
 	$(BIN)/lint-imports
+	$(BIN)/basedpyright
+
+unit: .venv/installed-test
 	$(BIN)/pytest
 
 test-portable: .venv/installed-test

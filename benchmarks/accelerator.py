@@ -38,9 +38,9 @@ class SquaredExponential(eqx.Module):
 def abalone(path: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Inputs `[4177, 10]` and targets."""
     if path is None:
-        from quenched import io
+        from quenched.papers.malzahn2002 import sets
 
-        table = io.abalone()
+        table = sets.abalone()
         return table.inputs, np.asarray(table.targets, float)
     with open(path) as file:
         rows = list(csv.reader(file))[1:]
@@ -55,7 +55,7 @@ def curve(law: Empirical, rule: GaussianProcess, sizes: np.ndarray, rank: int | 
     for _ in range(2):
         begin = time.perf_counter()
         solver = Solver(law, rule, rank=rank)
-        found = [solver.at(m) for m in sizes]
+        found = [solver.solve(m) for m in sizes]
         values = [float(point["oob_error"]) for point in found]
         seconds.append(time.perf_counter() - begin)
     trusted = sum(bool(point["trusted"]) for point in found)

@@ -20,6 +20,7 @@ from benchmarks.accelerator import SquaredExponential
 from benchmarks.timing import cpu
 from quenched import io, processes
 from quenched.papers import malzahn2002
+from quenched.papers.malzahn2002 import sets
 
 KEY = jax.random.key(0)
 
@@ -91,17 +92,17 @@ def automatic() -> Iterator[tuple]:
 
 def drawn(law: Any, rule: Any, sizes: np.ndarray, accuracy: float) -> None:
     """Honest draws alone, up to an accuracy, by the same code."""
-    from quenched.processes.practice.automatic import Draws
+    from quenched.processes.practice.curve import Draws
 
     with jax.enable_x64(True):
         draws = Draws(law, rule, sizes, KEY, None, None)
         for i in range(len(sizes)):
-            draws.until(i, accuracy, None)
+            draws.draw(i, accuracy, None)
 
 
 def low_rank() -> Iterator[tuple]:
     """All of Abalone: low rank against exact, and the growth of its cost."""
-    X, y = io.abalone().inputs, np.asarray(io.abalone().targets, float)
+    X, y = sets.abalone().inputs, np.asarray(sets.abalone().targets, float)
     rule = processes.GaussianProcess(SquaredExponential(np.sqrt(2 / (10 * X.var(axis=0)))), noise=0.1)
     law = processes.Empirical(X, y)
     full, exact = cpu(lambda: processes.theory.curve(law, rule, examples=[4177]), warm=0)
@@ -133,7 +134,7 @@ def low_rank() -> Iterator[tuple]:
 def tuning() -> list[tuple]:
     """Hyperparameters by evidence and by the predicted out-of-bag error, judged by draws and by a held-out third."""
     out = []
-    for name, table in (("Boston", io.boston()), ("diabetes", io.bundled("diabetes"))):
+    for name, table in (("Boston", sets.boston()), ("diabetes", io.bundled("diabetes"))):
         X = (table.inputs - table.inputs.mean(axis=0)) / table.inputs.std(axis=0)
         y = np.asarray(table.targets, float)
         order = np.random.default_rng(0).permutation(len(y))

@@ -9,16 +9,9 @@ from pathlib import Path
 
 import hypothesis
 import jax
-import jaxlib
 import pytest
 import scipy.linalg.cython_lapack  # noqa: F401  the BLAS that JAX uses: loaded, it can be held to one thread
 import threadpoolctl
-
-# Tests compile hundreds of programs and run each for a moment. The older of XLA's two code generators and the first
-# level of optimisation take about half the time. Flags come and go, and XLA ends a process at one it does not know.
-FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
-if jaxlib.__version__.startswith("0.10.") and FLAGS not in os.environ.get("XLA_FLAGS", ""):
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip()
 
 # Both workers of a test run compile the same programs, large and small: the second one to ask finds them on disk.
 CACHE = Path(os.environ.get("QUENCHED_TEST_CACHE", Path(__file__).parents[1] / ".pytest_cache" / "jax"))

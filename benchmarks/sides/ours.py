@@ -62,18 +62,18 @@ def theory() -> Ready:
 
     from quenched import processes
     from quenched.processes.model import numbers
-    from quenched.processes.theory.algebra import Exact
-    from quenched.processes.theory.closures import Cavity, terms_for
-    from quenched.processes.theory.solution import solve
+    from quenched.processes.theory.closures import Cavity, counts_of
+    from quenched.processes.theory.equations import solve
+    from quenched.processes.theory.responses import Exact
 
     amplitude, length, noise = KERNEL
     rule = processes.GaussianProcess(amplitude**2 * kernels.ExpSquared(length), noise)
 
     @jax.jit
     def average(law: Any) -> Any:
-        n, mu = numbers(law, rule), 1.0
-        algebra = Exact(n.K)
-        found, _ = solve(algebra, n.y, n.s2, jnp.asarray(mu), Cavity(), algebra.prior(), terms=terms_for(mu))
+        n = numbers(law, rule)
+        prior = Exact(n.K)
+        found, _ = solve(prior, n.y, n.s2, counts_of(jnp.asarray(1.0)), Cavity(), prior.diagonal())
         return jnp.mean((found.oob_mean - n.y) ** 2)
 
     def work(data: tuple, case: dict) -> np.ndarray:

@@ -18,13 +18,15 @@ import xarray as xr
 from rich.console import Console
 
 import quenched
-from quenched import prototypes
+from quenched import outliers, prototypes
 from quenched.cli import digits, entry, options, screen
 from quenched.core.types import InputError
 
 CURVE = ["curve", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2"]
 PLAIN = ["curve", "prototypes", "--rule", "vq", "--alpha", "1"]
 SIMULATE = ["simulate", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2", "--alpha", "1,2"]
+CHAIN = ["--size", "20", "--simulator", "chain", "--tests", "50", "--batch", "3"]
+"""One compiled program for any number of runs, also in other processes."""
 
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -46,11 +48,9 @@ def replaced(monkeypatch, verb, before):
 
 
 def test_help_and_version_answer_without_loading_anything_heavy():
-    check = (
-        "import sys; from quenched.cli import main; code = main(sys.argv[1:]);"
-        "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'pandas', 'scipy'} & set(sys.modules);"
-        "sys.exit(code or str(heavy or ''))"
-    )
+    check = ("import sys; from quenched.cli import main; code = main(sys.argv[1:]);"
+             "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'pandas', 'scipy'} & set(sys.modules);"
+             "sys.exit(code or str(heavy or ''))")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", check, "--help"], capture_output=True, text=True, check=False)
     assert done.stderr.strip() == ""
     assert all(name in done.stdout for name in ("curve", "simulate", "forecast", "reproduce", "demo"))
@@ -105,7 +105,7 @@ def test_a_list_sweeps_and_what_diverges_is_said(run, tmp_path):
 
 def test_simulate_prints_errors_and_the_agreement(run, tmp_path):
     saved = tmp_path / "s.nc"
-    words = ("--size", 20, "--runs", 12, "--simulator", "chain", "--tests", 50, "--seed", 3, "--out", saved)
+    words = (*CHAIN, "--runs", 12, "--seed", 3, "--out", saved)
     code, out, err = run(*SIMULATE, "--start", "R=0,0/0,0;Q=0.01,0/0,0.01", *words)
     assert (code, err) == (0, "")
     points = quenched.load(saved)
@@ -141,16 +141,22 @@ def test_a_start_is_refused_where_the_theory_has_none(run):
 
 
 def test_a_branch_is_chosen_by_name(run):
-    code, out, _ = run(
-        "curve", "outliers", "--rule", "hard-selection", "--alpha", "20", "--eta", "2,3", "--branch", "informed"
-    )
+    words = ("curve", "outliers", "--rule", "hard-selection", "--alpha", "20")
+    code, out, _ = run(*words, "--eta", "2,3", "--branch", "informed")
     assert code == 0
     assert "1.031" in out
-    code, _, err = run("curve", "outliers", "--rule", "hard-selection", "--alpha", "20", "--branch", "informd")
+    code, _, err = run(*words, "--branch", "informd")
     assert code == 2
     assert (
         "--branch must be one of: informed, overfit, trivial; but 'informd' was given (did you mean informed?)" in err
     )
+
+
+def test_a_search_is_chosen_by_name():
+    found = options.science("outliers")
+    words = {"alpha": "2", "search": "iteration"}
+    controls = options.declare(found, found.package.measure, None, "hard-selection", words, [])[2]
+    assert controls == {"alpha": 2, "search": outliers.Iteration()}
 
 
 def test_a_simulation_is_compared_with_the_first_branch(run):
@@ -161,7 +167,7 @@ def test_a_simulation_is_compared_with_the_first_branch(run):
 
 
 def test_too_few_runs_to_compare_are_still_printed(run):
-    code, out, _ = run(*SIMULATE, "--size", 20, "--runs", 9, "--simulator", "chain", "--tests", 50)
+    code, out, _ = run(*SIMULATE, *CHAIN, "--runs", 9)
     assert code == 0
     assert "not compared with the theory" in out
 
@@ -169,19 +175,10 @@ def test_too_few_runs_to_compare_are_still_printed(run):
 # Names and values
 
 
-@pytest.mark.parametrize(
-    ("written", "cls"),
-    [
-        ("lvq1", "LVQ1"),
-        ("LVQ1", "LVQ1"),
-        ("lvq-plus", "LVQPlus"),
-        ("lvq+", "LVQPlus"),
-        ("lvq2.1", "LVQ21"),
-        ("vq", "VQ"),
-    ],
-)
-def test_names_of_rules(written, cls):
-    assert options.pick("--rule", options.science("prototypes").rules, written).__name__ == cls
+def test_names_of_rules():
+    rules = options.science("prototypes").rules
+    names = {"lvq1": "LVQ1", "LVQ1": "LVQ1", "lvq-plus": "LVQPlus", "lvq+": "LVQPlus", "lvq2.1": "LVQ21", "vq": "VQ"}
+    assert {written: options.pick("--rule", rules, written).__name__ for written in names} == names
 
 
 def test_names_of_laws_and_the_default_law():
@@ -199,21 +196,11 @@ def test_values():
 
 
 def test_fields_of_the_general_law_are_arrays_and_names_that_both_have_are_prefixed():
-    words = [
-        "--law-labels=1,-1,1",
-        "--priors",
-        "0.5,0.25,0.25",
-        "--gram",
-        "1,0,0/0,1,0/0,0,1",
-        "--alpha",
-        "1",
-        "--rule-labels",
-        "1,1,-1",
-    ]
+    words = ["--law-labels=1,-1,1", "--priors", "0.5,0.25,0.25", "--gram", "1,0,0/0,1,0/0,0,1", "--alpha", "1",
+             "--rule-labels", "1,1,-1"]  # fmt: skip
     found = options.science("prototypes")
-    law, rule, controls = options.declare(
-        found, found.package.curve, "clusters", "vq", options.extra_options(words), []
-    )
+    extra = options.extra_options(words)
+    law, rule, controls = options.declare(found, found.package.curve, "clusters", "vq", extra, [])
     assert (law.labels, rule.labels, controls) == ((1, -1, 1), (1, 1, -1), {"alpha": 1.0})
     np.testing.assert_array_equal(law.gram, np.eye(3))
 
@@ -399,15 +386,15 @@ def test_compiled_programs_do_not_fill_the_disk(run, tmp_path, monkeypatch):
 def test_ctrl_c_keeps_the_finished_pieces(tmp_path, launch):
     folder = tmp_path / "pieces"
     start = "import sys; from quenched.cli import main; sys.exit(main())"
-    many = ["--size", "20", "--runs", "50000", "--simulator", "chain", "--tests", "50", "--folder", folder]
+    many = [*CHAIN, "--runs", "50001", "--folder", folder]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = launch("-c", start, *SIMULATE, *many, **pipes)
     limit = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < limit and not list(folder.glob("*.npz")):
+    while process.poll() is None and time.monotonic() < limit and not list(folder.glob("*.piece")):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert (out, err.count("\n")) == ("", 1)
     assert f"kept in {folder}" in err
-    assert list(folder.glob("*.npz"))
+    assert list(folder.glob("*.piece"))

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.image import imread
 
 import quenched
-from quenched.cli import describing
+from quenched.cli import density
 from quenched.estimators import FieldDensity
 
 FOUR = 5e-4  # numbers are printed with four digits
@@ -60,7 +60,7 @@ def test_the_density_of_a_column_is_told_drawn_and_saved(run, data, tmp_path):
     np.testing.assert_allclose([row[0] for row in table.values()][:5], own, atol=0.15 * np.std(price))
     result = quenched.load(tmp_path / "p.nc")
     np.testing.assert_allclose(
-        [result.attrs[name] for name in describing.FIGURES], [r[0] for r in table.values()], rtol=FOUR
+        [result.attrs[name] for name in density.FIGURES], [r[0] for r in table.values()], rtol=FOUR
     )
     assert f"derivative {result.attrs['order']} with strength {result.attrs['strength']:.2g}" in " ".join(out.split())
     assert f"Log-evidence {result.attrs['log_evidence']:.1f}." in out

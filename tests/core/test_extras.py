@@ -1,7 +1,10 @@
 """What only some users need is asked for in one sentence."""
 
+import ast
 import builtins
 import sys
+import tomllib
+from pathlib import Path
 
 import jax
 import pytest
@@ -70,6 +73,27 @@ def test_sampling_asks_for_its_extra(without):
         outliers.measure(
             outliers.Contaminated(), outliers.Gibbs(), alpha=2.0, size=10, runs=2, key=jax.random.key(0)
         )  # fmt: skip
+
+
+ONLY_HERE = {("core/ensemble/executors.py", "distributed")}
+"""Imports of packages of extras, below a call of `load_extra`."""
+
+
+def test_nothing_else_needs_an_extra():
+    """`pip install quenched` alone has theory, learners, command line and plots."""
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    words = {word.split(">")[0].replace("-", "_") for name in ("cluster", "sampling", "papers", "tables")
+             for word in declared["optional-dependencies"][name] if "[" not in word}  # fmt: skip
+    assert {"dask", "distributed", "blackjax", "mlxtend", "pyarrow"} <= words
+    assert not words & {word.split(">")[0].replace("-", "_") for word in declared["dependencies"]}
+    source, found = Path(quenched.__file__).parent, set()
+    for path in source.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [name.name for name in node.names] if isinstance(node, ast.Import) else []
+            packages = {name.partition(".")[0] for name in names} & words
+            found |= {(path.relative_to(source).as_posix(), package) for package in packages}
+    assert found == ONLY_HERE
 
 
 def test_the_version_is_public():

@@ -38,15 +38,43 @@ def test_gradient_through_a_flow(double):
 
 def test_settle_finds_rest_and_its_stability(double):
     # dx = 1 - x^2: rests at 1 with eigenvalue -2
-    rest = jax.jit(lambda x: flow.settle(lambda t, x, _: 1 - x**2, x))(jnp.array([0.1]))
+    rest = flow.settle(lambda x: 1 - x**2, lambda x: (1 - x**2, np.diag(-2 * x)), np.array([0.1]))
     assert float(rest.state[0]) == pytest.approx(1.0, abs=1e-12)
     assert rest.growth == pytest.approx(-2.0, abs=1e-9)
     assert int(rest.outcome) == Outcome.converged
 
 
 def test_settle_reports_divergence(double):
-    rest = flow.settle(lambda t, x, _: x, jnp.array([0.1]), bound=1e3)
-    assert int(rest.outcome) == Outcome.diverged
+    rest = flow.settle(lambda x: x, lambda x: (x, np.eye(1)), np.array([0.1]), bound=1e3)
+    assert rest.outcome == Outcome.diverged
+
+
+def test_settle_leaves_a_rest_state_that_repels_unless_it_begins_on_the_way_into_it():
+    """dx = x - x^3, dy = -y: a saddle at 0, which attracts only x = 0, and rest states at x = 1 and -1."""
+    field = lambda z: np.array([z[0] - z[0] ** 3, -z[1]])  # noqa: E731
+    linear = lambda z: (field(z), np.diag([1 - 3 * z[0] ** 2, -1.0]))  # noqa: E731
+    for x, end in ((0.0, 0.0), (1e-7, 1.0), (-1e-7, -1.0)):
+        rest = flow.settle(field, linear, np.array([x, 1.0]))
+        np.testing.assert_allclose(rest.state, [end, 0.0], atol=1e-12)
+        assert (rest.growth < 0) == (end != 0)
+
+
+def test_the_host_takes_the_same_steps_as_the_compiled_program(double):
+    times = np.array([0.0, 0.5, 3.0, 5.0])
+    host = flow.follow(lambda t, y: np.array([-y[0] * y[1], np.sin(t) * y[0] - y[1]]), np.array([2.0, 1.0]), times)
+    field = lambda t, y, _: jnp.stack([-y[0] * y[1], jnp.sin(t) * y[0] - y[1]])  # noqa: E731
+    path = jax.jit(lambda y: flow.integrate(field, y, jnp.asarray(times)))(jnp.array([2.0, 1.0]))
+    np.testing.assert_allclose(host.states, path.states, atol=tolerances.MACHINE)
+    assert np.all(host.outcome == Outcome.converged)
+
+
+def test_the_host_marks_times_that_are_not_reached():
+    gone = flow.follow(lambda t, y: y, np.ones(1), np.array([1.0, 100.0]), bound=1e6)
+    assert gone.outcome.tolist() == [Outcome.converged, Outcome.diverged]
+    assert np.isfinite(gone.states[:, 0]).tolist() == [True, False]
+    assert flow.follow(lambda t, y: -y, np.ones(1), np.array([1e3]), max_steps=16).outcome.tolist() == [Outcome.stalled]
+    lost = flow.follow(lambda t, y: np.nan * y, np.ones(1), np.array([1.0]))
+    assert lost.outcome.tolist() == [Outcome.failed]
 
 
 @pytest.mark.parametrize("newton", [True, False])

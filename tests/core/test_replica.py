@@ -19,10 +19,6 @@ from quenched.core.types import InputError, Outcome
 from tests import tolerances
 from tests.systems import ridge
 
-QUADRATURE = 1e-9
-"""Ours against an adaptive integrator, absolute: what is promised through the opening of a jump."""
-RESOLVENT = 1e-8
-"""Ours against a closed form, absolute."""
 SLOPE = 2e-6
 """Automatic against central differences of step 1e-4 or 1e-5, relative to the largest component."""
 FINITE_SIZE = 3.0
@@ -80,14 +76,15 @@ CASES = {
 
 
 @jax.jit
-def derivatives(problem, alpha, R, Q, z):
+def derivatives(problem, alpha, point):
     """First derivatives of the free energy by the reverse mode and as averages, second ones by the forward mode."""
-    wanted, point = (2, 3, 4), (problem, alpha, R, Q, z)
-    return (
-        jnp.stack(jax.grad(replica.free_energy, wanted)(*point)),
-        jnp.stack(replica.equations(*point)),
-        jnp.array(jax.jacfwd(jax.jacfwd(replica.free_energy, wanted), wanted)(*point)),
-    )
+
+    def first(point):
+        slopes = jax.grad(lambda point: replica.free_energy(problem, alpha, *point))(point)
+        return slopes, (slopes, jnp.stack(replica.equations(problem, alpha, *point)))
+
+    curvatures, (slopes, equations) = jax.jacfwd(first, has_aux=True)(point)
+    return slopes, equations, curvatures
 
 
 def differences(function, point, step):
@@ -104,9 +101,9 @@ def differences(function, point, step):
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_saddle_equations_are_the_gradient_of_the_free_energy(double, case):
     problem, alpha, *point = case
-    slopes, equations, curvatures = (np.asarray(value) for value in derivatives(problem, alpha, *point))
+    slopes, equations, curvatures = (np.asarray(value) for value in derivatives(problem, alpha, np.array(point)))
     np.testing.assert_allclose(slopes, equations, rtol=0, atol=1e-11 * np.abs(equations).max())
-    numerical = differences(lambda *x: derivatives(problem, alpha, *x)[1], point, 1e-5)
+    numerical = differences(lambda *x: replica.equations(problem, alpha, *x), point, 1e-5)
     largest = np.abs(curvatures).max()
     np.testing.assert_allclose(curvatures, numerical, rtol=0, atol=SLOPE * largest)
     np.testing.assert_allclose(curvatures, curvatures.T, rtol=0, atol=1e-11 * largest)
@@ -150,7 +147,7 @@ def brute_force(slope, curvature, energy, centre, width, s, mean, sd):
     return total
 
 
-def four(problem, R, Q, z, s, mean, sd):
+def integrate(problem, R, Q, z, s, mean, sd):
     """What `brute_force` gives, by ours."""
 
     def values(y, u, slope):
@@ -171,8 +168,8 @@ def test_averages_equal_quadrature_through_a_jump_of_mixtures(double, a):
         lambda y: Q / (2 * sigma) - np.logaddexp(y / sigma, -y / sigma) + np.log(2),
         0.0, sigma, s, R, np.sqrt(Q),
     )  # fmt: skip
-    ours = four(mixture(1.0, sigma), R, Q, s, s, R, np.sqrt(Q))
-    np.testing.assert_allclose(ours, exact, rtol=QUADRATURE, atol=QUADRATURE)
+    ours = integrate(mixture(1.0, sigma), R, Q, s, s, R, np.sqrt(Q))
+    np.testing.assert_allclose(ours, exact, rtol=tolerances.QUADRATURE, atol=tolerances.QUADRATURE)
 
 
 @pytest.mark.parametrize("b", [2.0, 4.0, 4.004, 6.0, 30.0])
@@ -190,8 +187,8 @@ def test_averages_equal_quadrature_through_a_jump_of_selection(double, b):
         lambda y: -np.logaddexp(0, 10 * (y - centre)),
         centre, 0.1, s, R, sd,
     )  # fmt: skip
-    ours = four(problem, R, Q, s / 0.1, s, R, sd)
-    np.testing.assert_allclose(ours, exact, rtol=QUADRATURE, atol=QUADRATURE)
+    ours = integrate(problem, R, Q, s / 0.1, s, R, sd)
+    np.testing.assert_allclose(ours, exact, rtol=tolerances.QUADRATURE, atol=tolerances.QUADRATURE)
 
 
 def test_ridge_regression_is_marchenko_and_pasturs(double):
@@ -201,7 +198,7 @@ def test_ridge_regression_is_marchenko_and_pasturs(double):
         found = replica.curve(problem, alpha=alpha)
         assert np.all(found.outcome == "converged")
         for name, exact in ridge.closed_form(alpha, strength, noise).items():
-            np.testing.assert_allclose(found[name], exact, rtol=0, atol=RESOLVENT)
+            np.testing.assert_allclose(found[name], exact, rtol=0, atol=tolerances.EXACT)
 
 
 class ShiftedNorm(eqx.Module):
@@ -227,42 +224,57 @@ def test_check_values_of_mixtures(double):
         assert int(found.outcome) == Outcome.converged
         np.testing.assert_allclose([found.R, found.Q], [r, q], atol=tolerances.DIGITS)
         assert float(found.free_energy) == pytest.approx(alpha * float(found.example_energy), abs=1e-11)
+        near = replica.state(mixture(separation, sigma), alpha, start=found[:3])
+        on_host = replica.curve(mixture(separation, sigma), alpha=alpha)
+        for name in ("R", "Q", "z", "free_energy", "example_energy", "stability"):
+            np.testing.assert_allclose([getattr(near, name), on_host[name]], getattr(found, name), atol=tolerances.SAME)
 
 
-def with_derivatives(make):
-    """A compiled function of (parameter, alpha, start): a state as numbers, and its derivatives in the parameter."""
+@jax.jit
+def curvature(t):
+    """First and second derivatives of the equations along a line on which order parameters and a jump move."""
 
-    def overlaps(parameter, alpha, start):
-        found = replica.state(make(parameter), alpha, start)
+    def first(t):
+        line = lambda t: jnp.stack(replica.equations(mixture(1 + t, 0.7 - t), 5 + t, 0.2 + t, 0.6 - t, 0.9 + t))  # noqa: E731
+        return jax.jvp(line, (t,), (1.0,))[1]
+
+    return jax.jvp(first, (t,), (1.0,))
+
+
+def test_second_derivatives_of_the_equations_are_exact_where_the_map_jumps(double):
+    (up, _), (_, ours), (down, _) = (curvature(t) for t in (1e-5, 0.0, -1e-5))
+    np.testing.assert_allclose(ours, (up - down) / 2e-5, rtol=0, atol=SLOPE * np.abs(ours).max())
+
+
+@jax.jit
+def overlaps(eta, alpha, start):
+    """A state of selection, and the derivatives of its numbers by eta."""
+
+    def value(eta):
+        found = replica.state(selection(eta), alpha, start)
         return jnp.stack([found.R, found.Q, found.z, found.free_energy, found.example_energy]), found
 
-    return jax.jit(jax.jacfwd(overlaps, has_aux=True))
-
-
-SELECTION = with_derivatives(selection)
-
-
-def test_check_values_of_selection(double):
-    found = SELECTION(2.0, 20.0, (0.8, 0.7, 0.1))[1]
-    np.testing.assert_allclose([found.R, found.Q], [0.93714, 0.92554], atol=tolerances.DIGITS)
-    assert float(found.free_energy) == pytest.approx(-8.86851, abs=tolerances.DIGITS)
-    assert float(found.stability) < 1
+    _, slope, found = jax.jvp(value, (eta,), (1.0,), has_aux=True)
+    return found, slope
 
 
 @pytest.mark.parametrize(
-    ("parameter", "start", "jumps"),
+    ("eta", "start", "jumps"),
     [(2.0, (0.94, 0.93, 0.05), False), (5.0, (0.02, 0.9, 0.6), True)],  # informed; overfit
 )
-def test_implicit_derivatives_are_finite_differences(double, parameter, start, jumps):
+def test_check_values_of_selection_and_its_derivatives(double, eta, start, jumps):
     """Of mixtures they are tested in tests/mixtures."""
-    solve, alpha = SELECTION, 20.0
-    ours, found = solve(parameter, alpha, start)
+    alpha, step = 20.0, 1e-5
+    found, slope = overlaps(eta, alpha, start)
     assert int(found.outcome) == Outcome.converged
     assert np.isinf(float(found.stability)) == jumps
-    step, near = 1e-5, found[:3]
-    up, down = (np.array(solve(p, alpha, near)[1][:5]) for p in (parameter + step, parameter - step))
-    assert np.abs(np.asarray(ours)).min() > 1e-3  # every one of them is felt
-    np.testing.assert_allclose(ours, (up - down) / (2 * step), rtol=0, atol=SLOPE * np.abs(np.asarray(ours)).max())
+    if not jumps:
+        np.testing.assert_allclose([found.R, found.Q], [0.93714, 0.92554], atol=tolerances.DIGITS)
+        assert float(found.free_energy) == pytest.approx(-8.86851, abs=tolerances.DIGITS)
+        assert float(found.stability) < 1
+    up, down = (np.array(overlaps(eta + side * step, alpha, found[:3])[0][:5]) for side in (1, -1))
+    assert np.abs(np.asarray(slope)).min() > 1e-3  # every one of them is felt
+    np.testing.assert_allclose(slope, (up - down) / (2 * step), rtol=0, atol=SLOPE * np.abs(np.asarray(slope)).max())
 
 
 def clusters(rng, size, alpha, mean):
@@ -273,7 +285,7 @@ def clusters(rng, size, alpha, mean):
     return x, B, rng.choice([-1, 1], len(x))
 
 
-SIZE, RUNS, EXAMPLES, MEAN, RIDGE = 1000, 10, 2.0, 1.5, 1.0
+SIZE, RUNS, EXAMPLES, MEAN, RIDGE = 500, 10, 2.0, 1.5, 1.0
 
 
 @pytest.mark.parametrize(

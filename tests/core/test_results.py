@@ -1,6 +1,7 @@
 import os
 import subprocess
 import tempfile
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -9,56 +10,51 @@ import xarray as xr
 
 import quenched
 from quenched import prototypes
-from quenched.core import controls, files, results
-from quenched.core.ensemble import Ensemble
-from quenched.core.results import OutputError
+from quenched.core import results, store
+from quenched.core.store import OutputError
 from quenched.core.types import InputError
-from tests.prototypes.cases import CHAIN, TIMES
+
+KEY = jax.random.key(0)
+DATA = Path(__file__).parent / "data"
 
 
 @pytest.fixture(scope="module")
 def points():
-    law, rule = prototypes.TwoClusters(prior=0.7), prototypes.LVQ1(rate=0.2)
-    return prototypes.measure(law, rule, alpha=TIMES, prior=[0.3, 0.6], size=10, key=jax.random.key(0), **CHAIN)
+    """A result with numbers, words and attributes."""
+    law, rule, rng = prototypes.TwoClusters(prior=0.7), prototypes.LVQ1(rate=0.2), np.random.default_rng(0)
+    named = {
+        "R": (("prior", "prototype"), rng.normal(size=(2, 2)), {"long_name": "overlap"}),
+        "R_run": (("prior", "prototype", "run"), rng.normal(size=(2, 2, 20))),
+        "runs": ("prior", [20, 20]),
+        "outcome": ("prior", np.array(["converged", "stalled"])),
+    }
+    facts = {"law": results.describe(law), "rule": results.describe(rule), "source": "simulation"}
+    about = results.provenance("prototypes", **facts)
+    return xr.Dataset(named, {"prior": [0.3, 0.6], "prototype": [1, -1]}, {**about, "seed": results.seed(KEY)})
 
 
 def test_a_result_says_where_it_comes_from(points):
     assert '"TwoClusters"' in points.attrs["law"]
     assert '"rate": 0.2' in points.attrs["rule"]
     assert points.attrs["version"] == results.version()
-    assert points.attrs["seed"]
+    assert points.attrs["seed"] == "threefry2x32:[0, 0]"
     assert points.attrs["source"] == "simulation"
-
-
-def test_mean_and_standard_error_are_those_of_the_runs(points):
-    for name in ("R", "Q", "error"):
-        runs = points[f"{name}_run"]
-        xr.testing.assert_allclose(points[name], runs.mean("run").rename(name))
-        stderr = runs.std("run", ddof=1) / np.sqrt(points.sizes["run"])
-        np.testing.assert_allclose(points[f"{name}_stderr"], stderr, atol=1e-12)
-    assert points.runs.dims == ("prior",)
-    assert np.all(points.failed == 0)
-
-
-def test_failed_runs_are_kept_but_not_averaged():
-    law, rule = prototypes.TwoClusters(), prototypes.LVQ1()
-    value = np.array([[[1.0], [3.0], [np.nan]]])
-    done = Ensemble({"error": value}, np.array([[False, False, True]]), ("it broke",), 1, 0, 0, 3)
-    plan = controls.expand(law, rule, {})
-    result = results.assemble_runs(done, plan, {"alpha": np.array([1.0])}, {"error": ()}, {})
-    assert result.attrs["messages"] == "it broke"
-    assert float(result.error.squeeze()) == 2.0
-    assert float(result.error_stderr.squeeze()) == pytest.approx(1.0)
-    assert int(result.runs) == 2
-    assert int(result.failed) == 1
-    assert result.sizes["run"] == 3
 
 
 def test_save_and_load_give_the_same(points, tmp_path):
     path = quenched.save(points, tmp_path / "deep" / "points.nc")
     xr.testing.assert_identical(quenched.load(path), points.assign_attrs(format=results.FORMAT))
-    curve = prototypes.curve(prototypes.TwoClusters(), prototypes.LVQ21(0.5), alpha=np.linspace(1.0, 1e4, 501))
-    xr.testing.assert_identical(quenched.load(quenched.save(curve, tmp_path / "curve.nc")), curve)
+
+
+def test_a_file_of_format_1_still_loads(tmp_path):
+    old = quenched.load(DATA / "format_1.nc")
+    assert (old.attrs["format"], old.attrs["size"], old.R.attrs["long_name"]) == (1, 8, "overlap")
+    assert "checksum" not in old.attrs
+    np.testing.assert_array_equal(old.R, np.arange(6.0).reshape(3, 2))
+    assert old.outcome.values.tolist() == ["converged", "failed", "stalled"]
+    assert old.passed.dtype == bool
+    new = quenched.load(quenched.save(old, tmp_path / "new.nc"))
+    xr.testing.assert_identical(new, old.assign_attrs(format=results.FORMAT))
 
 
 def test_a_damaged_file_gets_a_sentence(points, tmp_path):
@@ -132,7 +128,7 @@ def test_no_room_anywhere_is_a_sentence(points, tmp_path, monkeypatch):
     def full(target, content):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files, "write", full)
+    monkeypatch.setattr(store, "write", full)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OutputError, match=r"nor could .* \(No space left on device\): the result is in memory only\.$"):
@@ -140,9 +136,9 @@ def test_no_room_anywhere_is_a_sentence(points, tmp_path, monkeypatch):
 
 
 def test_what_a_killed_process_left_is_removed(points, tmp_path, launch):
-    start = "import sys, time; from pathlib import Path; from quenched.core import files; import os;"
+    start = "import sys, time; from pathlib import Path; from quenched.core import store; import os;"
     start += "os.replace = lambda *_: print('writing', flush=True) or time.sleep(60);"
-    start += "files.write(Path(sys.argv[1]), 'x')"
+    start += "store.write(Path(sys.argv[1]), 'x')"
     process = launch("-c", start, tmp_path / "points.nc", stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "writing\n"
     (left,) = tmp_path.iterdir()

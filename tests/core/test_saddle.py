@@ -1,8 +1,5 @@
 """Stationary points and branches, against systems solved in closed form."""
 
-from typing import NamedTuple
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,10 +7,10 @@ from scipy.optimize import brentq
 
 from quenched.core import saddle
 from quenched.core.saddle import Setting
-from quenched.core.saddle.state import solve_linear
 from quenched.core.types import InputError, Outcome
 from tests import tolerances
 from tests.systems import magnets
+from tests.systems.cubic import CUBIC, Numbers, moment
 
 SOLVED = 1e-11
 """States and simple folds are solved to the rounding of their equations."""
@@ -43,99 +40,6 @@ three = saddle.Landscape(mixed)
 def loop():
     """The magnet's states as the field falls from one end to the other."""
     return saddle.follow(magnets.IN_FIELD, [1.0], Setting(0.5, T), "control", (-0.5, 0.5), upwards=False)
-
-
-# one state
-
-
-class Moment(NamedTuple):
-    m: jax.Array
-
-
-class Cubic(saddle.Theory):
-    """x^3 = a, y = b (x^3 + 1), z = b y: every derivative by a and b is known; the cube root is a landmark."""
-
-    def kernel(self, x, theta, marks):
-        a, b = theta
-        root = marks - (marks**3 - a) / (3 * marks**2)
-        root = root - (root**3 - a) / (3 * root**2)
-        equations = jnp.stack([x[0] - root, x[1] - b * (a + 1), x[2] - b * x[1]])
-        return saddle.Kernel(equations, jnp.sum(x), Moment(x[0] * x[2]))
-
-    def landmarks(self, x, theta):
-        xp = saddle.namespace(x)
-        return saddle.iterate(lambda w: w - (w**3 - theta.a) / (3 * w**2), 1.0 + abs(theta.a),
-                              lambda new, old: xp.any(new < old), most=60)  # fmt: skip
-
-
-class Numbers(NamedTuple):
-    a: float
-    b: float
-
-
-CUBIC = Cubic()
-
-
-def test_a_state_and_its_first_and_second_derivatives(double):
-    """m = a^(1/3) b^2 (a + 1), also where the derivatives pass through a landmark, in `vmap` and in reverse."""
-
-    def m(a, b):
-        return saddle.state(CUBIC, Numbers(a, b), jnp.full(3, 0.5)).readings.m
-
-    a, b = 1.7, 0.6
-    exact = a ** (1 / 3) * b**2 * (a + 1)
-    by_a = b**2 * (4 / 3 * a ** (1 / 3) + a ** (-2 / 3) / 3)
-    by_aa = b**2 * (4 / 9 * a ** (-2 / 3) - 2 / 9 * a ** (-5 / 3))
-    value, slopes = jax.jit(jax.value_and_grad(m, (0, 1)))(a, b)
-    np.testing.assert_allclose([value, *slopes], [exact, by_a, 2 * exact / b], rtol=tolerances.ALGEBRA)
-    bends = jax.jit(jax.hessian(m, (0, 1)))(a, b)
-    np.testing.assert_allclose(
-        bends, [[by_aa, 2 * by_a / b], [2 * by_a / b, 2 * exact / b**2]], rtol=tolerances.ALGEBRA
-    )
-    many = jax.jit(jax.vmap(m, (0, None)))(jnp.array([a, 8.0]), b)
-    np.testing.assert_allclose(many, [exact, 2 * b**2 * 9], rtol=tolerances.ALGEBRA)
-
-
-def test_the_state_on_the_host_is_the_compiled_one(double):
-    theta = Numbers(1.7, 0.6)
-    host, compiled = saddle.solve(CUBIC, theta, np.full(3, 0.5)), saddle.state(CUBIC, theta, np.full(3, 0.5))
-    assert (host.outcome, int(compiled.outcome)) == (Outcome.converged, Outcome.converged)
-    np.testing.assert_allclose(host.x, compiled.x, rtol=SOLVED)
-    np.testing.assert_allclose(host.readings.m, compiled.readings.m, rtol=SOLVED)
-
-
-def test_implicit_derivatives_of_a_magnet(double):
-    def state(h, T):
-        return saddle.state(magnets.IN_FIELD, Setting(h, T), jnp.array([0.9])).x[0]
-
-    m, slopes = jax.jit(jax.value_and_grad(state, (0, 1)))(0.05, T)
-    expected = magnets.susceptibility(m, T)
-    np.testing.assert_allclose(slopes, [expected, -np.arctanh(m) * expected], rtol=tolerances.ALGEBRA)
-
-
-def test_of_several_starts_the_least_free_energy(double):
-    found = saddle.state(magnets.IN_FIELD, Setting(-0.05, T), jnp.array([[0.9], [-0.9], [0.0]]))
-    assert float(found.x[0]) < -0.9
-    assert int(found.outcome) == Outcome.converged
-
-
-def test_where_there_is_no_state_the_outcome_tells(double):
-    assert int(saddle.state(none, Setting(0.0), jnp.array([0.3])).outcome) == Outcome.failed
-    assert saddle.solve(none, Setting(0.0), [0.3]).outcome is Outcome.failed
-    assert saddle.solve(broken, Setting(0.0), [0.3]).outcome is Outcome.failed
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 5])
-def test_linear_equations_without_lapack(double, d):
-    rng = np.random.default_rng(d)
-    A, b = rng.normal(size=(d, d)), rng.normal(size=d)
-    A[0, 0] = A[0, 0] if d < 2 else 0.0  # a pivot is needed
-    np.testing.assert_allclose(solve_linear(jnp.asarray(A), jnp.asarray(b)), np.linalg.solve(A, b), rtol=SOLVED)
-
-
-def test_states_need_double_precision():
-    with pytest.raises(InputError, match="double precision"):
-        saddle.state(fold, Setting(-1.0), jnp.ones(1))
 
 
 # branches
@@ -337,11 +241,11 @@ def test_locate_a_value_along_a_branch(loop):
 def test_readings_stand_beside_the_states():
     branch = saddle.follow(CUBIC, [1.0, 1.0, 1.0], Numbers(1.0, 0.5), "a", (1.0, 3.0))
     a = branch.control
-    np.testing.assert_allclose(branch.readings.m, a ** (1 / 3) * 0.25 * (a + 1), rtol=SOLVED)
+    np.testing.assert_allclose(branch.readings.m, moment(a, 0.5), rtol=SOLVED)
     (mark,) = saddle.locate(branch, "m", 1.0)
     assert mark.readings.m == pytest.approx(1, abs=SOLVED)
     both = saddle.follow(CUBIC, [1.0, 2.0, 2.0], Numbers(1.0, 1.0), "a,b", (1.0, 2.0))
-    np.testing.assert_allclose(both.readings.m, both.control ** (7 / 3) * (both.control + 1), rtol=SOLVED)
+    np.testing.assert_allclose(both.readings.m, moment(both.control, both.control), rtol=SOLVED)
 
 
 # how a branch ends

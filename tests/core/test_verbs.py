@@ -115,6 +115,25 @@ def test_an_experiment_has_mean_error_runs_and_outcome(swept):
     assert json.loads(result.attrs["start"])["name"] == "Student"
 
 
+def test_runs_that_fail_are_kept_but_not_averaged():
+    def sometimes(key, point):
+        x = jax.random.uniform(key, (1,))
+        return {"R": jax.numpy.where(x < point, np.nan, x)}
+
+    question = SCIENCE.ask(World(), Student(), {}, alpha=1.0)
+    where = {"batch": None, "executor": None, "folder": None, "label": "runs"}
+    result = question.measure((sometimes, [0.5]), key=KEY, runs=20, **where)
+    good = result.R_run.values[np.isfinite(result.R_run)]
+    assert 0 < int(result.failed) == 20 - len(good) < 20
+    assert int(result.runs) == len(good)
+    np.testing.assert_allclose(result.R, good.mean())
+    np.testing.assert_allclose(result.R_stderr, good.std(ddof=1) / np.sqrt(len(good)))
+    assert "gave a value that is not finite" in result.attrs["messages"]
+    assert str(result.outcome.values) == "converged"
+    lost = question.measure((sometimes, [2.0]), key=KEY, runs=20, **where)
+    assert str(lost.outcome.values) == "failed"
+
+
 def test_a_control_passed_through_that_is_not_swept_leaves_no_trace():
     question = SCIENCE.ask(World(), Student(), {}, alpha=1.0, through="eta")
     result = question.measure(

@@ -2,7 +2,9 @@
 
 import pickle
 
+import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone
@@ -19,8 +21,8 @@ import quenched
 from quenched.core.types import Outcome
 from quenched.estimators import AnnealedMixture
 from quenched.mixtures.model import Diagonal, MaximumLikelihood, Spherical
+from tests.tolerances import SAME
 
-SAME = 1e-9  # two ways of computing a log-density
 WIDTHS = {
     "spherical": Spherical(),
     "diagonal": Diagonal(),
@@ -90,22 +92,35 @@ def test_classes_of_real_data_are_found(data):
     assert adjusted_rand_score(y, model.fit_predict(X)) > 0.84
 
 
-def test_the_result_does_not_hang_on_the_seed():
+def test_the_result_does_not_depend_on_the_seed():
     X, _ = load_iris(return_X_y=True)
     levels = [AnnealedMixture(3, accuracy=1e-8, random_state=seed).fit(X).lower_bound_ for seed in range(5)]
     np.testing.assert_allclose(levels, levels[0], rtol=1e-6)
 
 
-def test_warm_start_search_clone_and_pickle():
+def test_warm_start_search_clone_pickle_and_joblib(tmp_path):
     X, _ = blobs()
     model = AnnealedMixture(3, warm_start=True, accuracy=1e-8, random_state=0).fit(X)
     first, level = model.n_iter_, model.lower_bound_
     assert model.fit(X).n_iter_ < first
     assert model.lower_bound_ == pytest.approx(level, abs=1e-7)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+    for again in (pickle.loads(pickle.dumps(model)), joblib.load(joblib.dump(model, tmp_path / "model.joblib")[0])):
+        np.testing.assert_array_equal(again.score_samples(X), model.score_samples(X))
+        np.testing.assert_array_equal(again.splits_.width, model.splits_.width)
     search = GridSearchCV(clone(model), {"widths": [Spherical(), Diagonal()], "n_components": [2, 3]}, cv=2).fit(X)
     assert search.best_params_["n_components"] == 3
+
+
+def test_columns_keep_their_names():
+    """Through a pipeline whose tables are data frames; other names raise an error."""
+    table = load_iris(as_frame=True).data
+    model = (
+        make_pipeline(StandardScaler(), AnnealedMixture(3, random_state=0)).set_output(transform="pandas").fit(table)
+    )
+    np.testing.assert_array_equal(model[-1].feature_names_in_, table.columns)
+    np.testing.assert_array_equal(model.predict(table), model[-1].labels_)
+    with pytest.raises(ValueError, match="feature names"):
+        model[-1].predict(pd.DataFrame(table.values, columns=list("abcd")))
 
 
 def test_splits_are_drawn_as_a_tree():
@@ -157,7 +172,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_refused(name):
+def test_bad_input_raises_one_sentence(name):
     model, data, options, message = BAD[name]
     with pytest.raises(ValueError, match=message):
         model.fit(data, **options)

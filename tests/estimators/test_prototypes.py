@@ -15,14 +15,13 @@ from sklearn.metrics import adjusted_rand_score, log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from quenched.core.types import Outcome
 from quenched.estimators import LVQClassifier, VQClusterer
 from quenched.estimators.prototypes import temperature
 from quenched.prototypes.model import LVQ1, LVQ21, VQ, Decay, Interpolated, LVQPlus, Rule
-
-SAME = 1e-9  # weighted and repeated sums, carried through some thousand steps and a one-dimensional search
+from tests.estimators.checks import each_check
+from tests.tolerances import SAME
 
 ORDER = (
     "on-line learning depends on the order of presentation and the check shuffles the weighted rows; "
@@ -31,7 +30,7 @@ ORDER = (
 EXPECTED = {"check_sample_weight_equivalence_on_dense_data": ORDER}
 
 
-@parametrize_with_checks([LVQClassifier(), VQClusterer()], expected_failed_checks=lambda estimator: EXPECTED)
+@each_check(LVQClassifier(), VQClusterer(), expected=lambda estimator: EXPECTED)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -13,9 +13,7 @@ from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.theory.laplace import laplace
-
-EXACT = 1e-12
-"""Two ways of solving 21 linear equations."""
+from tests import tolerances
 
 
 def line(high=20):
@@ -60,7 +58,7 @@ def test_the_posterior_is_the_conditional_gaussian_and_the_evidence_its_density(
         np.testing.assert_allclose(found.covariance, C - gain @ C[places], atol=1e-10)
         assert found.log_evidence == pytest.approx(multivariate_normal.logpdf(y, t[places], S), abs=1e-9)
         new = multivariate_normal.logpdf(0.4, found.mean[7], found.variance[7] + 0.3)
-        assert found.log_density([7 * high / 20], [0.4], 0.3)[0] == pytest.approx(new, abs=EXACT)
+        assert found.log_density([7 * high / 20], [0.4], 0.3)[0] == pytest.approx(new, abs=tolerances.MACHINE)
 
 
 @pytest.mark.parametrize("data_space", [True, False])
@@ -69,8 +67,8 @@ def test_the_mean_is_the_field_of_least_energy(data_space):
     found = regress(asked, data_space=data_space)
     start = np.zeros(asked.grid.shape)  # the energy is quadratic: one Newton step from anywhere
     least = start - np.linalg.solve(asked.hessian(start), asked.gradient(start))
-    np.testing.assert_allclose(found.mean, least, atol=EXACT)
-    assert np.max(np.abs(asked.gradient(found.mean))) < EXACT
+    np.testing.assert_allclose(found.mean, least, atol=tolerances.MACHINE)
+    assert np.max(np.abs(asked.gradient(found.mean))) < tolerances.MACHINE
     assert asked.value(found.mean) < min(asked.value(found.mean + 1e-3 * e) for e in np.eye(21))
 
 

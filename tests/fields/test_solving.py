@@ -8,16 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from quenched.core.types import InputError
-from quenched.fields.learner.matrices import (
-    DirichletRelaxation,
-    GaussianFilter,
-    GaussSeidel,
-    Gradient,
-    Jacobi,
-    Massive,
-    Newton,
-    PriorRelaxation,
-)
+from quenched.fields.learner.matrices import Newton
 from quenched.fields.learner.solving import solve
 from quenched.fields.learner.starts import Empirical, Given, Kernel, Truncated, Uniform, begin, usual
 from quenched.fields.model.grid import Axis, Free, Grid
@@ -27,7 +18,16 @@ from quenched.fields.model.operators import Difference, Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.theory.laplace import laplace
-from quenched.fields.theory.stationarity import descent
+from quenched.papers.lemm1999.matrices import (
+    DirichletRelaxation,
+    GaussianFilter,
+    GaussSeidel,
+    Gradient,
+    Jacobi,
+    Massive,
+    PriorRelaxation,
+)
+from quenched.papers.lemm1999.stationarity import descent
 from tests.fields.meshes import FIGURES, LINE, LINKS, paper_mesh, small, two_points
 
 ROUNDING = 1e-12

@@ -12,9 +12,10 @@ from quenched.fields.model.links import Density, Direct, LogDensity, Shifted, Sq
 from quenched.fields.model.operators import Difference, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
-from quenched.fields.theory import decisions, information
+from quenched.fields.theory import decisions
 from quenched.fields.theory.laplace import laplace
-from quenched.fields.theory.stationarity import curvature, descent, hessian, multiplier, over, over_matrix
+from quenched.papers.lemm1999 import information
+from quenched.papers.lemm1999.stationarity import curvature, descent, hessian, multiplier, over, over_matrix
 from tests.fields.meshes import LINE, LINKS, small, two_points
 
 STEP = 2e-4

@@ -7,7 +7,6 @@ import gzip
 import lzma
 import os
 import zipfile
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,12 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quenched import io
-from quenched.core.results import OutputError
 from quenched.core.types import InputError
-from quenched.io import sets, sources
-
-PRINTED = 5e-6
-"""The means and variances to compare with are given to six digits."""
+from quenched.io import sources
 
 
 @pytest.fixture
@@ -88,37 +83,6 @@ def test_what_says_nothing_is_left_out_with_a_note(table):
 
 def test_the_columns_of_a_file(table):
     assert io.column_names(table("a,b c,y\n1,x,\n")) == ["a", "b c", "y"]
-
-
-def test_boston_is_the_set_of_the_paper():
-    found = io.boston()
-    assert (found.inputs.shape, found.target, len(found.names)) == ((506, 13), "MEDV", 13)
-    halves = found.targets[:253], found.targets[253:]
-    moments = [(part.mean(), part.var()) for part in (found.targets, *halves)]
-    expected = [(22.532806, 84.419556), (24.3075, 69.2533), (20.7581, 93.2867)]
-    np.testing.assert_allclose(moments, expected, rtol=PRINTED)
-    assert found.inputs[0, found.names.index("LSTAT")] == 4.98
-    assert len(np.unique(found.inputs, axis=0)) == 506
-
-
-def test_abalone_is_the_set_of_the_paper():
-    found = io.abalone()
-    assert (found.inputs.shape, found.target) == ((4177, 10), "Rings")
-    assert found.names[:4] == ("Sex=M", "Sex=F", "Sex=I", "Length")
-    assert found.inputs[:, :3].sum(axis=0).tolist() == [1528, 1307, 1342]
-    np.testing.assert_allclose([found.targets.mean(), found.targets.var()], [9.933684, 10.392777], rtol=PRINTED)
-    assert found.inputs[2].tolist() == [0, 1, 0, 0.53, 0.42, 0.135, 0.677, 0.2565, 0.1415, 0.21]
-
-
-def test_without_their_packages_one_sentence_says_how_to_get_them(monkeypatch, tmp_path):
-    for load in (io.boston, io.abalone):
-        monkeypatch.setattr(sets.importlib.util, "find_spec", lambda name: None)
-        with pytest.raises(InputError, match=r"not installed: pip install 'quenched\[papers\]'"):
-            load()
-        other = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
-        monkeypatch.setattr(sets.importlib.util, "find_spec", lambda name, other=other: other)
-        with pytest.raises(InputError, match=r"another version, without data/"):
-            load()
 
 
 BAD = {
@@ -245,35 +209,3 @@ def test_bundled_sets(name, shape):
 def test_another_name_lists_the_sets():
     with pytest.raises(InputError, match=r"iris, wine, but 'boston'"):
         io.bundled("boston")
-
-
-def test_a_folder_is_made_and_tried(tmp_path):
-    assert io.writable_folder(tmp_path / "a" / "b").is_dir()
-    (tmp_path / "file").write_text("")
-    for bad in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(OutputError, match="must be writable"):
-            io.writable_folder(bad)
-
-
-def test_what_cannot_be_written_is_put_elsewhere_and_the_sentence_says_where(tmp_path):
-    (tmp_path / "file").write_text("")
-    places = []
-
-    def write(folder):
-        places.append(folder)
-        (folder / "result").write_text("precious")
-
-    with pytest.raises(OutputError, match="the result was put in") as caught:
-        io.write_into(tmp_path / "file", write)
-    assert str(places[-1]) in str(caught.value)
-    assert (places[-1] / "result").read_text() == "precious"
-
-
-def test_a_disk_that_fills_up_half_way_loses_nothing(tmp_path):
-    def write(folder):
-        if folder == tmp_path:
-            raise OSError(28, "No space left on device")
-        (folder / "result").write_text("precious")
-
-    with pytest.raises(OutputError, match=r"No space left on device.*put in"):
-        io.write_into(tmp_path, write)

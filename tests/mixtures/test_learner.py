@@ -1,7 +1,6 @@
 """The learner: EM never goes down, annealing splits where it must and ends at the maximum of the likelihood."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_blobs
@@ -9,121 +8,104 @@ from sklearn.mixture import GaussianMixture
 
 from quenched.core.types import InputError, Outcome
 from quenched.mixtures import learner
-from quenched.mixtures.learner.expectation import Freedom, Gaussians, expect, maximise, rows_of
-from quenched.mixtures.model import Diagonal, MaximumLikelihood, Spherical, TwoGaussians, draw
+from quenched.mixtures.learner import annealing
+from quenched.mixtures.learner.em import Freedom, Gaussians, climb, expect, maximise, rows_of
+from quenched.mixtures.model import Annealed, Diagonal, MaximumLikelihood, RandomStart, Spherical, TwoGaussians
+from tests.tolerances import MACHINE, SAME
 
-SAME = 1e-9  # weighted and repeated sums, carried through some hundred EM steps
-ROUNDING = 1e-12  # energies of the order of one
-MINIMUM = 1e-9  # energy of a minimum whose residual is 1e-6: quadratic in it
+MINIMUM = 1e-9  # log-likelihood of a maximum to which 1e-12 is left to gain
 LIKELIHOOD = 1e-6  # both sides stop with less than this left to gain
 
 KEY = jax.random.key(1994)
-N = 100
+N = 60
+GIVEN = Freedom(weights=False)
 
 
-def sample(separation=2.0, key=KEY):
-    """Centred examples (two for each dimension), as drawn, half the true difference of centres, and their mean."""
-    S, _ = draw(TwoGaussians(separation), key, 2 * N, N)
-    U = np.asarray(TwoGaussians(separation).centres(N))
-    return S - jnp.mean(S, axis=0), S, (U[0] - U[1]) / 2, (U[0] + U[1]) / 2
+def sample(separation=2.0):
+    """Examples, two for each dimension."""
+    return TwoGaussians(separation).sample(KEY, 2 * N, size=N)[0]
 
 
-def directions(count, key=KEY):
-    v = jax.random.normal(key, (count, N))
-    return v / jnp.linalg.norm(v, axis=1, keepdims=True)
+def two(S, starts, width):
+    """Rows about their mean, and Gaussians of a given width that begin on opposite sides of it."""
+    v = np.random.default_rng(0).normal(size=(starts, N))
+    v /= np.linalg.norm(v, axis=1, keepdims=True)
+    rows = rows_of(S - S.mean(axis=0), np.full(len(S), 1 / len(S)), diagonal=False)
+    return rows, Gaussians(np.stack([v, -v], axis=1), np.full((starts, 2, 1), width), np.full((starts, 2), 0.5))
 
 
-@jax.jit
-def ten_steps(X, dU, width):
-    return jax.lax.fori_loop(0, 10, lambda _, v: learner.step(X, v, width), dU)
+def one_of(g, i):
+    return Gaussians(*(leaf[i] for leaf in g))
 
 
 def cosine(a, b):
     return np.abs(np.asarray(a) @ np.asarray(b)) / np.linalg.norm(a) / np.linalg.norm(b)
 
 
-# Two centres -----------------------------------------------------------------------------------------------------
+# Two centres of a given width ------------------------------------------------------------------------------------
 
 
-def test_the_map_is_a_gradient_step(double):
-    X, *_ = sample()
-    dU = directions(80)
-    slope = jax.vmap(jax.grad(lambda v: learner.energy(X, v, 1.3)))(dU)
-    np.testing.assert_allclose(learner.step(X, dU, 1.3), dU - 1.3 * slope, atol=ROUNDING)
-
-
-@pytest.mark.parametrize("width", [0.3, 1.0, 4.0])
-def test_a_step_never_raises_the_energy(double, width):
-    X, *_ = sample()
-    dU, energies = 3 * directions(80), []
-    for _ in range(20):
-        energies.append(np.asarray(learner.energy(X, dU, width)))
-        dU = learner.step(X, dU, width)
-    assert np.all(np.diff(energies, axis=0) <= ROUNDING)
+def test_an_em_step_follows_the_gradient():
+    """By v/mass times it, at given widths: against central differences."""
+    rows, g = two(sample(), 1, 1.3)
+    g, move = one_of(g, 0), np.random.default_rng(1).normal(size=(2, N))
+    r = expect(rows, g)[1]
+    step = maximise(rows, g, r, GIVEN).centres - g.centres
+    up, down = (expect(rows, g._replace(centres=g.centres + h * move))[0] @ rows.omega for h in (1e-5, -1e-5))
+    expected = np.sum((r @ rows.omega)[:, None] / 1.3 * step * move)
+    assert (up - down) / 2e-5 == pytest.approx(expected, rel=1e-7)
 
 
 @pytest.mark.parametrize("width", [0.5, 2.5])
-def test_many_starts_end_where_each_alone_does(double, width):
-    """Eighty starts share 64 slots, the last of them 16: no start may be lost or mixed up."""
-    X, *_ = sample()
-    starts = directions(80)
-    together = learner.relax(X, starts, width, slots=64)
-    assert np.all(np.asarray(together.outcome) == Outcome.converged)
-    np.testing.assert_allclose(learner.step(X, together.dU, width), together.dU, atol=2e-6)
-    np.testing.assert_allclose(learner.energy(X, together.dU, width), together.energy, atol=ROUNDING)
-    assert np.all(np.asarray(together.energy <= learner.energy(X, starts, width) + ROUNDING))
-    for i in (0, 37, 79):
-        alone = learner.relax(X, starts[i : i + 1], width)
-        assert float(alone.energy[0]) == pytest.approx(float(together.energy[i]), abs=MINIMUM)
-        assert cosine(alone.dU[0], together.dU[i]) > 1 - 1e-6
+def test_many_starts_end_where_each_alone_does(width):
+    """Each stops by itself, and none is lost or mixed up."""
+    rows, g = two(sample(), 40, width)
+    together = climb(rows, g, GIVEN, accuracy=1e-12, passes=10_000)
+    assert np.all(together.converged)
+    assert len(np.unique(together.passes)) > 3
+    found = together.gaussians
+    moved = maximise(rows, found, expect(rows, found)[1], GIVEN).centres - found.centres
+    assert np.max(np.abs(moved)) < 2e-6
+    np.testing.assert_allclose(expect(rows, found)[0] @ rows.omega, together.log_likelihood, rtol=MACHINE)
+    for i in (0, 17, 39):
+        alone = climb(rows, one_of(g, i), GIVEN, accuracy=1e-12, passes=10_000)
+        assert alone.log_likelihood == pytest.approx(together.log_likelihood[i], abs=MINIMUM)
+        assert cosine(*(c[0] - c[1] for c in (alone.gaussians.centres, found.centres[i]))) > 1 - 1e-6
 
 
-def test_stretched_steps_find_the_plain_minimum_sooner(double):
+def test_stretched_steps_find_the_plain_maximum_sooner():
     """Close to the splitting the plain map crawls."""
-    X, *_ = sample(separation=1.0)
-    width = 0.95 * float(np.linalg.eigvalsh(np.asarray(X.T @ X / len(X)))[-1])
-    start = directions(1)
-    fast = learner.relax(X, start, width)
-    plain, steps = start, 0
-    while np.linalg.norm(learner.step(X, plain, width) - plain) > 1e-6 * np.sqrt(width):
-        plain, steps = ten_steps(X, plain, width), steps + 10
-    assert float(fast.energy[0]) == pytest.approx(float(learner.energy(X, plain, width)[0]), abs=MINIMUM)
-    assert int(fast.steps[0]) < 0.6 * steps
+    S = sample(1.0)
+    width = 0.95 * np.linalg.eigvalsh(np.cov(S.T, bias=True))[-1]
+    rows, g = two(S, 1, width)
+    fast = climb(rows, one_of(g, 0), GIVEN, accuracy=1e-12, passes=10_000)
+    plain, steps, gain = one_of(g, 0), 0, 1.0
+    while gain > 1e-13:
+        level, r = expect(rows, plain)
+        plain, steps = maximise(rows, plain, r, GIVEN), steps + 1
+        gain = (expect(rows, plain)[0] - level) @ rows.omega
+    assert fast.log_likelihood == pytest.approx(expect(rows, plain)[0] @ rows.omega, abs=MINIMUM)
+    assert fast.passes < 0.6 * steps
 
 
-def test_the_vector_dies_above_the_largest_variance_of_the_sample(double):
-    X, *_ = sample()
-    values, vectors = np.linalg.eigh(np.asarray(X.T @ X / len(X)))
-    above = learner.relax(X, directions(1), 1.05 * values[-1])
-    below = learner.relax(X, 1e-3 * directions(1), 0.98 * values[-1])
-    assert float(jnp.linalg.norm(above.dU)) < 1e-4
-    assert float(jnp.linalg.norm(below.dU)) > 0.1
-    assert cosine(below.dU[0], vectors[:, -1]) > 0.98
-    assert 0.9 * values[-1] < float(learner.spread(X)) <= values[-1] * (1 + ROUNDING)
-
-
-def test_uncentred_data_split_along_the_mean(double):
-    """Erratum B1: the printed map takes the mean of the data for structure in many samples, the centred one never."""
-    wrong = {"centred": 0, "printed": 0}
-    for i in range(16):
-        X, S, truth, mean = sample(key=jax.random.key(i))
-        for name, data in (("centred", X), ("printed", S)):
-            found = learner.relax(data, directions(1, jax.random.key(i)), 2.0).dU[0]
-            wrong[name] += cosine(found, mean) > cosine(found, truth)
-    assert wrong["centred"] == 0
-    assert wrong["printed"] >= 4
-
-
-def test_a_budget_of_steps_is_kept(double):
-    X, *_ = sample()
-    found = learner.relax(X, directions(80), 1.0, max_steps=3, slots=64)
-    assert np.all(np.asarray(found.outcome) == Outcome.stalled)
-    assert np.all(np.asarray(found.steps) == 3)
-
-
-def test_single_precision_is_refused():
-    with pytest.raises(InputError, match="double precision"):
-        learner.step(jnp.ones((2, 2)), jnp.ones((1, 2)), 1.0)
+def test_the_student_of_the_paper():
+    """One centre above the largest variance of the sample; below it two, along its direction, from any start."""
+    S = sample()
+    values, vectors = np.linalg.eigh(np.cov(S.T, bias=True))
+    top = values[-1]
+    one = learner.fit(MaximumLikelihood(1.01 * top), S)
+    np.testing.assert_allclose(one.centres, S.mean(axis=0)[None].repeat(2, axis=0), atol=SAME)
+    assert one.splits.sizes["split"] == 0
+    below, two, other = (
+        learner.fit(MaximumLikelihood(share * top), S, accuracy=1e-12, start=start, passes=10_000)
+        for share, start in ((0.98, None), (0.6, Annealed()), (0.6, RandomStart()))
+    )
+    assert cosine(below.centres[0] - below.centres[1], vectors[:, -1]) > 0.98
+    assert two.log_likelihood == pytest.approx(other.log_likelihood, abs=MINIMUM)
+    np.testing.assert_array_equal(two.weights, 0.5)
+    X, dU = S - two.centres.mean(axis=0), (two.centres[0] - two.centres[1]) / 2  # [barkai1994, eqs. (4), (6)]
+    energy = np.mean(np.sum(X**2, axis=1) + dU @ dU) / (1.2 * top) - np.mean(np.log(np.cosh(X @ dU / (0.6 * top))))
+    assert two.log_likelihood == pytest.approx(-0.5 * N * np.log(2 * np.pi * 0.6 * top) - energy, rel=SAME)
 
 
 # EM --------------------------------------------------------------------------------------------------------------
@@ -138,14 +120,15 @@ def test_single_precision_is_refused():
 def test_em_never_goes_down(free, diagonal):
     rng = np.random.default_rng(0)
     Z, omega = rng.normal(size=(60, 3)) ** 3, rng.uniform(size=60)
-    rows = rows_of(Z, omega / omega.sum(), diagonal=diagonal)
+    omega /= omega.sum()
+    rows = rows_of(Z - omega @ Z, omega, diagonal=diagonal)
     g = Gaussians(rng.normal(size=(4, 3)), np.ones((4, 3 if diagonal else 1)), np.full(4, 0.25))
     levels = []
     for _ in range(50):
         log_p, r = expect(rows, g)
-        levels.append(rows.omega @ log_p)
+        levels.append(log_p @ rows.omega)
         g = maximise(rows, g, r, free)
-    assert np.all(np.diff(levels) >= -ROUNDING)
+    assert np.all(np.diff(levels) >= -MACHINE)
     assert levels[-1] > levels[0] + 0.1
 
 
@@ -226,7 +209,7 @@ def test_a_second_split_is_at_the_largest_eigenvalue_of_its_cluster():
 def test_large_tables_find_the_same_direction(monkeypatch):
     X = blobs()
     direct = learner.fit(Spherical(), X, components=3)
-    monkeypatch.setattr(learner.annealing, "DENSE", 1)
+    monkeypatch.setattr(annealing, "DENSE", 1)
     np.testing.assert_allclose(learner.fit(Spherical(), X, components=3).splits.width, direct.splits.width, rtol=1e-5)
 
 
@@ -246,25 +229,6 @@ def test_the_tree_is_a_tree(outlier):
     np.testing.assert_allclose(np.linalg.norm(s.direction, axis=1), 1)
 
 
-def test_the_paper_s_student(double):
-    """Two components of a given width are the paper's: one above the splitting, the map's minimum below it."""
-    X, S, *_ = sample()
-    top = float(np.linalg.eigvalsh(np.asarray(X.T @ X / len(X)))[-1])
-    one = learner.fit(MaximumLikelihood(1.01 * top), np.asarray(S))
-    np.testing.assert_allclose(one.centres, np.asarray(S).mean(axis=0)[None].repeat(2, axis=0), atol=1e-9)
-    assert one.splits.sizes["split"] == 0
-    two = learner.fit(MaximumLikelihood(0.6 * top), np.asarray(S), accuracy=1e-10)
-    minimum = learner.relax(X, directions(1), 0.6 * top)
-    assert cosine(two.centres[0] - two.centres[1], minimum.dU[0]) > 0.999
-
-    def level(width, energy):  # the whole log-likelihood from the energy; [barkai1994, eqs. (4), (6)]
-        return -0.5 * N * np.log(2 * np.pi * width) - 0.5 * float(jnp.mean(jnp.sum(X**2, axis=1))) / width - energy
-
-    least = level(0.6 * top, float(minimum.energy[0]))
-    assert least <= two.log_likelihood < least + 2.5e-3  # erratum B2: the mean of the centres is not quite the data's
-    np.testing.assert_array_equal(two.weights, 0.5)
-
-
 def test_equal_weights_with_an_odd_number():
     fitted = learner.fit(Spherical(equal_weights=True), blobs(), components=3, n_init=4)
     np.testing.assert_allclose(fitted.weights, 1 / 3)
@@ -281,7 +245,7 @@ def test_warm_starts_and_several_annealings():
     assert again.log_likelihood == pytest.approx(first.log_likelihood, abs=1e-7)
     from_centres = learner.fit(Diagonal(), X, components=3, start=first.centres, accuracy=1e-8)
     assert from_centres.log_likelihood == pytest.approx(first.log_likelihood, abs=1e-6)
-    several = [learner.fit(Spherical(), X, components=5, noise=3.0, n_init=n, key=KEY) for n in (1, 4)]
+    several = [learner.fit(Spherical(), X, components=5, start=Annealed(noise=3.0), n_init=n, key=KEY) for n in (1, 4)]
     assert several[1].log_likelihood >= several[0].log_likelihood
 
 
@@ -306,13 +270,13 @@ BAD = {
     "no component": (Spherical(), X, {"components": 0}, "at least 1"),
     "word": ("spherical", X, {}, "must be Spherical\\(\\), Diagonal\\(\\)"),
     "start": (Spherical(), X, {"start": X}, "centres of shape \\[2, 2\\]"),
-    "step": (Spherical(), X, {"step": 1.0}, "`step` must lie strictly between"),
+    "start by name": (Spherical(), X, {"start": "annealed"}, "`start` must be"),
     "accuracy": (Spherical(), X, {"accuracy": 0.0}, "`accuracy` must be positive"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_refused(name):
+def test_bad_input_raises_one_sentence(name):
     rule, data, options, message = BAD[name]
     with pytest.raises(InputError, match=message):
         learner.fit(rule, data, **options)
@@ -323,6 +287,8 @@ def test_widths_must_be_positive():
         MaximumLikelihood(0.0)
     with pytest.raises(InputError, match="`least` must be positive"):
         Spherical(least=-1.0)
+    with pytest.raises(InputError, match="`step` must lie strictly between"):
+        Annealed(step=1.0)
 
 
 def test_a_budget_of_passes_is_kept():

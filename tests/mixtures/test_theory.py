@@ -1,20 +1,18 @@
 """The theory of mixtures: exact limits, identities, two formulations against each other, and check values."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import erf, ndtr
 
-from quenched.core import gaussian, replica
 from quenched.core.types import InputError
 from quenched.mixtures import theory
 from quenched.mixtures.model import MaximumLikelihood, TwoGaussians
-from quenched.mixtures.theory import lines, scaled, states
+from quenched.mixtures.theory import equations
+from tests.systems import clusters
+from tests.systems.selection import nodes
+from tests.tolerances import ALGEBRA, GRADIENT, PRINTED, QUADRATURE, SAME
 
-CLOSED = 1e-10
-"""Lines with a closed form: the equations are solved to 1e-12 and are well conditioned away from alpha_c."""
-DIGITS = 5e-6
-"""Check values are given to five digits."""
 CASES = [(5.0, 1.0), (1.0, 2.0)]  # alpha, separation
 
 
@@ -29,22 +27,22 @@ def at(alpha, separation, width):
 
 def test_check_values():
     one = at(5.0, 1.0, [1.5, 1.9952, 2.1 - 1e-9])
-    np.testing.assert_allclose(one.r[0], 0.19476, atol=DIGITS)
-    np.testing.assert_allclose(one.q[0], 0.64674, atol=DIGITS)
-    np.testing.assert_allclose(one.error, [0.40432, 0.39404, 0.39463], atol=DIGITS)
+    np.testing.assert_allclose(one.r[0], 0.19476, atol=PRINTED)
+    np.testing.assert_allclose(one.q[0], 0.64674, atol=PRINTED)
+    np.testing.assert_allclose(one.error, [0.40432, 0.39404, 0.39463], atol=PRINTED)
     two = at(1.0, 2.0, [3.0, 2.753, 4.5 - 1e-9])
-    np.testing.assert_allclose(two.r[0], 0.70072, atol=DIGITS)
-    np.testing.assert_allclose(two.q[0], 1.84525, atol=DIGITS)
-    np.testing.assert_allclose(two.error[1:], [0.15096, 0.15866], atol=DIGITS)
+    np.testing.assert_allclose(two.r[0], 0.70072, atol=PRINTED)
+    np.testing.assert_allclose(two.q[0], 1.84525, atol=PRINTED)
+    np.testing.assert_allclose(two.error[1:], [0.15096, 0.15866], atol=PRINTED)
 
 
 def test_check_values_of_the_lines():
     found = theory.phase_lines(TwoGaussians(), alpha=[5.0], separation=[1.0, 2.0])
-    np.testing.assert_allclose(found.splitting_ordered.sel(separation=1.0), 2.1, rtol=CLOSED)
+    np.testing.assert_allclose(found.splitting_ordered.sel(separation=1.0), 2.1, rtol=ALGEBRA)
     np.testing.assert_allclose(found.ordered_random.sel(separation=1.0), 0.8936, atol=5e-5)
     np.testing.assert_allclose(found.replica_symmetry.sel(separation=1.0), 1.4487, atol=5e-5)
     at_one = theory.phase_lines(TwoGaussians(2.0), alpha=1.0)
-    np.testing.assert_allclose(at_one.splitting_ordered, 4.5, rtol=CLOSED)
+    np.testing.assert_allclose(at_one.splitting_ordered, 4.5, rtol=ALGEBRA)
     np.testing.assert_allclose(at_one.replica_symmetry, 1.5515, atol=5e-5)
     assert at_one.ordered_random_outcome == "absent"
     far = theory.phase_lines(TwoGaussians(1.0), alpha=160.0)
@@ -59,14 +57,14 @@ def test_lines_with_a_closed_form(separation):
     l = separation**2 / 2
     alphas = np.geomspace(0.2, 30, 40) / l**2
     found = theory.phase_lines(TwoGaussians(separation), alpha=alphas)
-    np.testing.assert_allclose(found.alpha_c, 4 / separation**4, rtol=CLOSED)
+    np.testing.assert_allclose(found.alpha_c, 4 / separation**4, rtol=ALGEBRA)
     np.testing.assert_allclose(found.alpha_end, 2 * np.pi / separation**4, rtol=1e-7)  # width 1e-9 instead of 0
     ordered = alphas > 1 / l**2
     assert np.all((found.splitting_ordered_outcome == "converged") == ordered)
     closed = (1 + l) * (1 + 1 / (alphas * l))
-    np.testing.assert_allclose(found.splitting_ordered[ordered], closed[ordered], rtol=CLOSED)
-    np.testing.assert_allclose(found.splitting_random, (1 + alphas**-0.5) ** 2, rtol=CLOSED)
-    assert np.all(closed >= found.splitting_random - CLOSED)
+    np.testing.assert_allclose(found.splitting_ordered[ordered], closed[ordered], rtol=ALGEBRA)
+    np.testing.assert_allclose(found.splitting_random, (1 + alphas**-0.5) ** 2, rtol=ALGEBRA)
+    assert np.all(closed >= found.splitting_random - ALGEBRA)
 
 
 def test_the_line_between_order_and_chance_runs_from_the_splitting_to_width_zero(double):
@@ -77,8 +75,7 @@ def test_the_line_between_order_and_chance_runs_from_the_splitting_to_width_zero
     assert np.all(np.diff(widths) < 0)
     np.testing.assert_allclose(widths[0], 2.25, atol=0.05)  # the line leaves this point as the fourth root of alpha
     np.testing.assert_allclose(widths[-1], 0.0, atol=0.1)  # and comes to this one as 1/log
-    path = lines._path(lines.LINES["ordered_random"], 0.5, np.ones(1))
-    np.testing.assert_allclose(np.exp(path[[0, -1], lines.LOG_ALPHA]), [4.0, 2 * np.pi], rtol=1e-7)
+    np.testing.assert_allclose([found.alpha_c, found.alpha_end], [4.0, 2 * np.pi], rtol=1e-7)
 
 
 def test_where_lines_do_not_exist_they_are_absent():
@@ -87,6 +84,16 @@ def test_where_lines_do_not_exist_they_are_absent():
     assert list(found.ordered_random_outcome.values) == ["absent", "converged", "absent"]
     assert list(found.replica_symmetry_outcome.values) == ["absent", "converged", "converged"]
     assert np.isfinite(found.splitting_random).all()
+
+
+def test_transitions_along_the_separation_are_those_along_the_width():
+    """What happens at a width of some separation happens at that separation of this width."""
+    along = theory.phase_lines(TwoGaussians(1.0), alpha=5.0)
+    for name in ("splitting_ordered", "ordered_random", "replica_symmetry"):
+        rule = MaximumLikelihood(float(along[name]))
+        found = theory.transitions(TwoGaussians(3.0), rule, alpha=5.0, along="separation")
+        assert float(found[name]) == pytest.approx(1.0, rel=ALGEBRA)
+        assert found.splitting_random_outcome == "absent"  # it does not depend on the separation
 
 
 # ---- exact limits of states
@@ -118,8 +125,6 @@ def test_above_the_splitting_there_is_one_centre():
 def test_width_zero_is_two_means(alpha, separation):
     found = at(alpha, separation, [1e-3])
     c = np.sqrt(2 * found.r**2 / found.q).item()
-    from scipy.special import erf
-
     np.testing.assert_allclose(
         c / np.sqrt(1 - c**2), separation * np.sqrt(alpha / 2) * erf(separation * c / 2), rtol=1e-5
     )
@@ -136,28 +141,37 @@ def test_width_zero_of_the_random_phase():
 # ---- identities
 
 
-@pytest.mark.parametrize(("alpha", "separation", "width"), [(5.0, 1.0, 1.5), (1.0, 2.0, 0.7), (3.0, 1.0, 1.0)])
-def test_length_is_the_mean_of_field_times_sign(double, alpha, separation, width):
-    """q = <eta t>, the iteration multiplied by the splitting vector; and both forms of the energy."""
-    law, rule = TwoGaussians(separation), MaximumLikelihood(width)
-    (r, q, x), lost = BEGIN(law, rule, alpha)
-    assert not bool(lost)
+@pytest.mark.parametrize(("alpha", "separation", "width"), [(5.0, 1.0, 1.5), (1.0, 2.0, 0.7), (8.0, 1.0, 0.5)])
+def test_a_state_makes_the_free_energy_stationary(alpha, separation, width):
+    r"""By plain quadrature; with $q = \langle \eta t \rangle$, the iteration multiplied by the splitting vector."""
     state = at(alpha, separation, width)
-    mean, energy = IDENTITY(states.problem(law, rule), r, q, x, width)
-    np.testing.assert_allclose([r, q], [state.r.item(), state.q.item()], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(mean, q, rtol=1e-9)
-    np.testing.assert_allclose(energy, state.free_energy.item(), rtol=1e-9)
+    r, q = state.r.item(), state.q.item()
+    (r_found, q_found, chi), left = clusters.solve((r, q, 1.5), separation, alpha, width)
+    np.testing.assert_allclose([r, q], [r_found, q_found], rtol=SAME)
+    assert left < 1e-12
 
+    def examples(r, q, x):
+        """Fields before and after training, and their weights."""
+        z, weight = nodes(-separation * r / np.sqrt(q), finest=1e-12)
+        y = separation * r + np.sqrt(q) * z
+        return y, y + x / width * clusters.trained(y, x, width), weight
 
-BEGIN = jax.jit(states._start)
+    def log_cosh(h):
+        return np.logaddexp(h, -h) - np.log(2)
 
+    def free_energy(r, q, x):
+        y, eta, weight = examples(r, q, x)
+        gain = weight @ ((eta - y) ** 2 / (2 * x) - log_cosh(eta / width))
+        return alpha * q / (2 * width) + alpha * gain - (q - 2 * r * r) / (2 * x)
 
-@jax.jit
-def IDENTITY(asked, r, q, x, width):
-    def both(y, u, slope):
-        return y * jnp.tanh(y / width), q / (2 * width) - jnp.log(jnp.cosh(y / width))
-
-    return replica.averages(asked, r, q, x, both)
+    point = np.array([r, q, chi * width / alpha])
+    slopes = [free_energy(*(point + h)) - free_energy(*(point - h)) for h in 1e-4 * np.diag(point)]
+    np.testing.assert_allclose(slopes, 0.0, atol=1e-10)
+    _, eta, weight = examples(*point)
+    assert weight @ (eta * np.tanh(eta / width)) == pytest.approx(q, rel=SAME)
+    energy = q / (2 * width) - weight @ log_cosh(eta / width)
+    np.testing.assert_allclose([state.energy.item(), state.free_energy.item() / alpha], energy, rtol=SAME)
+    assert free_energy(*point) == pytest.approx(state.free_energy.item(), rel=SAME)
 
 
 def test_the_random_phase_is_never_stable():
@@ -179,37 +193,20 @@ def test_order_dies_on_its_line():
     np.testing.assert_allclose(found.r[2] ** 2 / found.r[1] ** 2, 2.0, rtol=0.01)  # r grows as a square root
 
 
-def test_two_formulations_agree(double):
-    """The replica core, and the equations that are integrated over the scaled field."""
-    averages = jax.jit(scaled.averages)
-    for k, b, c, l in [(0.3, 0.25, 0.4, 0.5), (0.8, 0.3, 0.5, 2.0), (0.95, 0.5, 0.1, 0.5)]:
-        alpha = (1 - c**2) / (b**2 * float(averages(k, b, c, l).T2))  # (A) holds
-        S = 1 / (alpha * b) + float(averages(k, b, c, l).zT)
-        width, q, x = (1 - k) * S, (k * S) ** 2, b / (1 - k) * ((1 - k) * S) ** 2
-        asked = states.problem(TwoGaussians(np.sqrt(2 * l)), MaximumLikelihood(width))
-        _, by_q, by_x = replica.equations(asked, alpha, c * np.sqrt(q / 2), q, x)
-        assert abs(2 * x * by_q) < 1e-10
-        assert abs(2 * x * x / q * by_x) < 1e-10
-
-
-def test_averages_of_the_scaled_form(double):
+def test_averages_over_an_example(double):
     """Against plain quadrature over z, where there is no gap."""
-    k, b, c, l = 0.4, 0.3, 0.6, 0.8
+    s, b, c, l = 0.7, 0.35, 0.6, 0.8
+    n, m = np.sqrt(1 + s * s), np.sqrt(l) * c
     z = np.linspace(-12, 12, 4001)  # the trapezoidal rule: its error is that of a Fourier series
     weight = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
-    zeta = np.sqrt(l) * c + z
-    w = zeta.copy()
+    w = m + z
     for _ in range(500):
-        w = zeta + b * np.tanh(k / (1 - k) * w) / k
-    T = np.tanh(k / (1 - k) * w) / k
-    found = scaled.averages(jnp.asarray(k), jnp.asarray(b), jnp.asarray(c), l)
-    np.testing.assert_allclose(found.T * c, weight @ T, rtol=1e-9)
-    np.testing.assert_allclose(found.T2, weight @ T**2, rtol=1e-9)
-    np.testing.assert_allclose(found.zT, weight @ (z * T), rtol=1e-9)
-    slope = b / (1 - k) / np.cosh(k / (1 - k) * w) ** 2
-    np.testing.assert_allclose(found.response, weight @ (1 / (1 - slope) - 1) ** 2, rtol=1e-9)
-    jumping = scaled.averages(jnp.asarray(0.8), jnp.asarray(b), jnp.asarray(c), l)
-    assert np.isinf(jumping.response)
+        w = m + z + b * n / s * np.tanh(s * w)
+    T = n / s * np.tanh(s * w)
+    found = equations.averages(s, n, b, m, equations.find_nodes(*map(np.float64, (s, n, b, m))))
+    slope = b * n / np.cosh(s * w) ** 2
+    expected = [T / m, T**2, z * T, np.log(np.cosh(s * w)), (1 / (1 - slope) - 1) ** 2]
+    np.testing.assert_allclose(found, np.array(expected) @ weight, rtol=QUADRATURE)
 
 
 # ---- bounds
@@ -219,7 +216,7 @@ def test_averages_of_the_scaled_form(double):
 def test_nothing_beats_bayes(alpha, separation):
     best = theory.optimum(TwoGaussians(separation), alpha=alpha).error.item()
     cosine2 = {5.0: 0.144505, 1.0: 0.533033}[alpha]
-    np.testing.assert_allclose(best, gaussian.cdf(-separation * np.sqrt(cosine2 / 2)), atol=1e-6)
+    np.testing.assert_allclose(best, ndtr(-separation * np.sqrt(cosine2 / 2)), atol=1e-6)
     top = float(np.asarray(theory.splitting(TwoGaussians(separation), alpha)))
     found = at(alpha, separation, np.linspace(0.05, 0.999, 12) * top)
     assert np.all(found.error >= best)
@@ -236,15 +233,34 @@ def test_the_best_width_lies_between_the_true_one_and_the_splitting():
 # ---- JAX, derivatives, bad input
 
 
-def test_derivative_of_the_error_and_one_state_of_many(double):
-    """Implicit differentiation against finite differences, with and without a jump of the field; vmap = one by one."""
-    law = TwoGaussians(2.0)
-    both = jax.jit(jax.value_and_grad(lambda width: theory.state(law, MaximumLikelihood(width), 1.0).error))
-    many = at(1.0, 2.0, [3.0, 0.8]).error.values
-    for width, error in zip((3.0, 0.8), many, strict=True):
-        finite = (both(width + 1e-4)[0] - both(width - 1e-4)[0]) / 2e-4
-        np.testing.assert_allclose(both(width)[1], finite, rtol=1e-5)
-        np.testing.assert_allclose(both(width)[0], error, rtol=1e-10)
+def test_the_pure_function_is_the_curve_and_has_two_derivatives(double):
+    """In all phases; derivatives against finite differences, with and without a jump of the field; vectorised."""
+    names = ("r", "q", "error", "energy", "free_energy", "stability")
+
+    def error(width, separation, alpha):
+        found = theory.state(TwoGaussians(separation), MaximumLikelihood(width), alpha)
+        return found.error, found
+
+    def slope(width, *rest):
+        _, value, found = jax.jvp(lambda w: error(w, *rest), (width,), (1.0,), has_aux=True)
+        return value, found
+
+    @jax.jit
+    @jax.vmap
+    def every(width, *rest):
+        value, bend, found = jax.jvp(lambda w: slope(w, *rest), (width,), (1.0,), has_aux=True)
+        return value, bend, found
+
+    widths, rest = np.array([3.0, 0.8, 1.5, 0.5, 3.0]), (np.array([2.0, 2.0, 1, 1, 1]), np.array([1.0, 1.0, 5, 5, 5]))
+    first, second, found = every(widths, *rest)
+    (up, _, after), (down, _, before) = every(widths + 1e-4, *rest), every(widths - 1e-4, *rest)
+    np.testing.assert_allclose(first[:3], (after.error - before.error)[:3] / 2e-4, rtol=1e-5)
+    np.testing.assert_allclose(second[:2], (up - down)[:2] / 2e-4, rtol=GRADIENT)
+    assert [theory.Phase(int(p)).name for p in found.phase] == ["ordered", "ordered", "ordered", "random", "unsplit"]
+    for i, (width, separation, alpha) in enumerate(zip(widths, *rest, strict=True)):
+        host = at(alpha, separation, width)
+        for name in names:
+            np.testing.assert_allclose(getattr(found, name)[i], host[name].item(), rtol=ALGEBRA, atol=ALGEBRA)
 
 
 def test_a_sweep_is_its_points():
@@ -266,6 +282,8 @@ def test_a_sweep_is_its_points():
         (lambda: theory.curve(TwoGaussians(), MaximumLikelihood(), alpha=1.0, width=[1.0, 0.0]), "width"),
         (lambda: theory.curve(TwoGaussians(), MaximumLikelihood(), alpha=1.0, sigma=1.0), "sigma"),
         (lambda: theory.phase_lines(TwoGaussians(), alpha=-1.0), "alpha"),
+        (lambda: theory.transitions(TwoGaussians(), MaximumLikelihood(), alpha=5.0, along="prior"), "along"),
+        (lambda: theory.transitions(TwoGaussians(), MaximumLikelihood(), alpha=5.0, width=1.0), "width"),
         (lambda: theory.state(TwoGaussians(), MaximumLikelihood(), 1.0), "double precision"),
     ],
 )

@@ -73,20 +73,25 @@ def test_e7_the_critical_fraction_at_infinite_data_is_spurious():
     assert float(points.free_energy) == pytest.approx(float(theory.free_energy), rel=0.02)
 
 
-def test_e8_the_angle_is_that_of_the_estimate():
+@pytest.fixture(scope="module")
+def points():
+    """Hard selection of rather small systems."""
+    return outliers.measure(LAW, HARD, alpha=20.0, eta=2.0, size=100, runs=40, key=jax.random.key(5))
+
+
+def test_e8_the_angle_is_that_of_the_estimate(points):
     """In a sample with one selected row the estimate points exactly at it; as printed its angle would not be zero."""
     curve = outliers.curve(LAW, HARD, alpha=20.0, eta=2.0, branch="informed")
     variance = 1 / (1 + 10.0 * 20.0 * float(curve.selected))
     as_printed = np.arccos(float(curve.R) / np.sqrt(float(curve.Q) + variance)) / np.pi
-    points = outliers.measure(LAW, HARD, alpha=20.0, eta=2.0, size=100, runs=40, key=jax.random.key(5))
     assert abs(float(points.Phi) - float(curve.Phi)) < 4 * float(points.Phi_stderr)
     assert abs(float(points.Phi) - as_printed) > 8 * float(points.Phi_stderr)
     trivial = outliers.curve(LAW, HARD, alpha=20.0, eta=7.0, branch="trivial")
     assert (float(trivial.Q), float(trivial.Phi)) == (0.0, 0.5)
 
 
-def test_e10_soft_selection_has_two_transitions():
-    found = outliers.transitions(LAW, SOFT, alpha=[5.4, 5.6, 20.0])
+def test_e10_soft_selection_has_two_transitions(soft_lines):
+    found = soft_lines
     assert found.informed_overfit_outcome.values.tolist() == ["absent", "converged", "converged"]
     assert float(found.informed_overfit[-1]) < float(found.overfit_trivial[-1]) - 5
     at = outliers.curve(LAW, SOFT, alpha=20.0, eta=float(found.informed_overfit[-1]))
@@ -148,7 +153,7 @@ def test_e11_hard_selection_has_an_overfitted_state():
     assert not [(R, Q) for R, Q in hard_states(4.5, 0.5) if R < 0.5 and Q > 0.1]
 
 
-def test_e13_the_denominator_of_the_overlap():
+def test_e13_the_denominator_of_the_overlap(points):
     """R = gamma gt Rh/D. With the printed denominator of (B4) the simulated overlap is missed by far."""
     curve = outliers.curve(LAW, HARD, alpha=20.0, eta=2.0, branch="informed")
     gamma = gt = 10.0
@@ -156,7 +161,6 @@ def test_e13_the_denominator_of_the_overlap():
     Rh, zh = R / (z * gt), (1 / z - 1 - gt * Qh) * gamma / gt**2
     D, as_printed = Qh * gamma * gt + zh * gt**2 + gamma, Qh * gt + zh * gt**2 + gamma
     overlap = lambda D: Rh * gt / (Qh * gt + 1) * (1 - zh * gt**2 / D)  # noqa: E731  (B4)
-    points = outliers.measure(LAW, HARD, alpha=20.0, eta=2.0, size=100, runs=40, key=jax.random.key(5))
     assert overlap(D) == pytest.approx(R, rel=1e-9)
     assert abs(overlap(as_printed) - float(points.R)) > 20 * float(points.R_stderr)
     assert abs(R - float(points.R)) < 5 * float(points.R_stderr)

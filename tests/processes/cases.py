@@ -6,13 +6,14 @@ import numpy as np
 from tinygp import kernels, transforms
 
 from quenched import io
+from quenched.papers.malzahn2002 import sets
 from quenched.processes import Empirical, GaussianProcess
 
 
 @functools.cache
 def boston():
     """The paper's Boston: all 506 rows, lengths from the standard deviations of the raw columns, noise 0.01."""
-    table = io.boston()
+    table = sets.boston()
     scale = np.sqrt(2 / (147.1 * table.inputs.std(axis=0)))
     law = Empirical(table.inputs, table.targets)
     return law, GaussianProcess(transforms.Linear(scale, kernels.ExpSquared()), noise=0.01)
@@ -21,7 +22,7 @@ def boston():
 @functools.cache
 def abalone(rows, seed=0):
     """The paper's Abalone on a random subset of rows, units of the whole set, noise 0.1."""
-    table = io.abalone()
+    table = sets.abalone()
     chosen = np.random.default_rng(seed).permutation(4177)[:rows]
     scale = np.sqrt(2 / (10 * table.inputs.var(axis=0)))
     law = Empirical(table.inputs[chosen], table.targets[chosen], table.targets.mean(), table.targets.std())

@@ -3,17 +3,17 @@
 import itertools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
-from quenched import io
 from quenched.papers import malzahn2002
+from quenched.papers.malzahn2002 import sets
 from quenched.processes import Cavity, Variational, measure, theory
-from quenched.processes.model import declared
-from quenched.processes.theory.algebra import Exact
-from quenched.processes.theory.solution import solved
+from quenched.processes.kernels import numbers_of
+from quenched.processes.theory.closures import counts_of
+from quenched.processes.theory.equations import solve
+from quenched.processes.theory.responses import Exact
 from tests.processes import cases
 
 
@@ -39,10 +39,7 @@ def three():
 
 
 def solution(K, y, s2, mu, closure):
-    with jax.enable_x64(True):
-        arrays = (jnp.asarray(x) for x in (y, s2, mu))
-        found = solved(Exact(jnp.asarray(K)), *arrays, closure, jnp.diagonal(jnp.asarray(K)), terms=64, implicit=False)
-        return jax.tree.map(np.asarray, found[0])
+    return solve(Exact(K), y, s2, counts_of(mu), closure, np.diagonal(K))[0]
 
 
 def test_m1_the_posterior_variance_does_not_see_the_targets(three):
@@ -89,14 +86,14 @@ def test_m5_the_error_averages_over_samples_with_and_without_the_row(three):
 
 
 def test_m6_lengths_from_standard_deviations_depend_on_the_unit_of_a_column(monkeypatch):
-    table = io.boston()
+    table = sets.boston()
     scaled = table._replace(inputs=table.inputs * np.where(np.arange(13) == 9, 10.0, 1.0))  # tax in other units
     before = {
-        power: declared(malzahn2002.boston_law(), malzahn2002.boston_rule(power=power))[0].K for power in (0.5, 1.0)
+        power: numbers_of(malzahn2002.boston_law(), malzahn2002.boston_rule(power=power))[0].K for power in (0.5, 1.0)
     }
-    monkeypatch.setattr(io, "boston", lambda: scaled)
+    monkeypatch.setattr(sets, "boston", lambda: scaled)
     after = {
-        power: declared(malzahn2002.boston_law(), malzahn2002.boston_rule(power=power))[0].K for power in (0.5, 1.0)
+        power: numbers_of(malzahn2002.boston_law(), malzahn2002.boston_rule(power=power))[0].K for power in (0.5, 1.0)
     }
     np.testing.assert_allclose(after[1.0], before[1.0], atol=1e-12)
     assert float(np.max(np.abs(np.asarray(after[0.5]) - np.asarray(before[0.5])))) > 0.5

@@ -2,23 +2,23 @@
 
 import functools
 import importlib
-import re
 
 import jax
 import numpy as np
-import pandas as pd
 import pytest
 import threadpoolctl
 import xarray as xr
 from tinygp import kernels
 
 from benchmarks import forecast_splits
-from quenched.core import progress
 from quenched.core.results import load, save
 from quenched.core.types import InputError
 from quenched.processes import learner
-from quenched.processes.model import Empirical, GaussianProcess, declared
-from quenched.processes.practice import copies, examples_for, forecast, trials, wanted
+from quenched.processes.kernels import numbers_of
+from quenched.processes.learner import prior
+from quenched.processes.model import Empirical, GaussianProcess
+from quenched.processes.practice import examples_for, forecast, trials
+from quenched.processes.simulation import subsets
 from quenched.processes.theory import continuation
 
 room = importlib.import_module("quenched.processes.practice.forecast")  # its name is that of the function
@@ -98,7 +98,7 @@ def test_numbers_hang_together():
 
 def test_residuals_are_those_of_the_standardised_table():
     X, y = world(N, 0)
-    n, _ = declared(Empirical((X - X.mean(0)) / X.std(0), y), RULE)
+    n, _ = numbers_of(Empirical((X - X.mean(0)) / X.std(0), y), RULE)
     A = np.linalg.inv(np.asarray(n.K) + RULE.noise * np.eye(N))
     expected = y.std() * (A @ np.asarray(n.y)) / np.diagonal(A)
     np.testing.assert_allclose(answer()["leave_one_out"], expected, rtol=1e-8)
@@ -145,7 +145,7 @@ def test_below_all_rows_every_row_counts_for_itself():
     X = draw.standard_t(5, size=(N, 2))
     y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.2 * draw.normal(size=N)
     result = fixed(X, y, examples=[20])
-    n, _ = declared(Empirical((X - X.mean(0)) / X.std(0), y), RULE)
+    n, _ = numbers_of(Empirical((X - X.mean(0)) / X.std(0), y), RULE)
     K, z, errors = np.asarray(n.K), np.asarray(n.y), []
     for _ in range(400):
         order = draw.permutation(N)
@@ -182,9 +182,9 @@ def test_few_rows_are_measured_and_not_continued():
 
 def test_standard_errors_of_subsets_are_those_of_repetitions():
     X, y = world(N, 0)
-    known = trials.prior(Empirical(X, y), RULE)
-    left = continuation.left_out(known.modes(), known.s2).residual
-    found = [trials.subsets(known, left, 12, 0.05, np.random.default_rng(k)) for k in range(60)]
+    known = prior.prior_of(Empirical(X, y), RULE)
+    left = continuation.leave_out(trials.modes_of(known), known.s2).residual
+    found = [subsets.measure_subsets(known, left, 12, 0.05, np.random.default_rng(k)) for k in range(60)]
     z = [(one.error - np.mean([f.error for f in found])) / one.stderr for one in found]
     assert 0.6 < np.std(z) < 1.25  # Student's factor is in the standard errors
 
@@ -226,9 +226,9 @@ def test_a_kernel_may_be_a_matrix():
 def test_large_tables_have_a_factor(monkeypatch):
     """The low-rank way, here at full accuracy, says what the dense way says."""
     X, y = world(N, 0)
-    monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
-    monkeypatch.setattr(trials, "LARGEST_FALLBACK", N - 1)
-    monkeypatch.setattr(trials, "NEGLECTED", 1e-9)
+    monkeypatch.setattr(prior, "LARGEST_DENSE", N - 1)
+    monkeypatch.setattr(prior, "LARGEST_FALLBACK", N - 1)
+    monkeypatch.setattr(prior, "NEGLECTED", 1e-9)
     result = fixed(X, y, examples=[15, N, 2 * N], key=jax.random.key(0))
     np.testing.assert_allclose(result["error"], answer()["error"].sel(examples=[15, N, 2 * N]), rtol=1e-5)
     assert 0 < result.attrs["neglected"] < 1e-9 * RULE.noise
@@ -238,20 +238,20 @@ def test_the_rank_of_a_factor_follows_from_what_it_neglects(monkeypatch):
     """The degrees of freedom and the error of a factor, against the dense kernel; a default rule, and any kernel."""
     X, y = world(N, 0)
     law = Empirical(X, y)
-    monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
+    monkeypatch.setattr(prior, "LARGEST_DENSE", N - 1)
     for rule in (learner.default_rule(law), RULE):
-        dense = np.asarray(declared(law, rule)[0].K)
-        known = trials.prior(law, rule)
+        dense = np.asarray(numbers_of(law, rule)[0].K)
+        known = prior.prior_of(law, rule)
         assert known.F.shape[1] < N / 2
-        assert known.neglected <= trials.NEGLECTED * rule.noise
+        assert known.neglected <= prior.NEGLECTED * rule.noise
         np.testing.assert_allclose(np.mean(np.diagonal(dense) - np.sum(known.F**2, axis=1)), known.neglected, atol=1e-9)
         assert np.linalg.eigvalsh(dense - known.F @ known.F.T).min() > -1e-9
         df = [np.trace(K @ np.linalg.inv(K + rule.noise * np.eye(N))) for K in (dense, known.F @ known.F.T)]
-        assert 0 <= df[0] - df[1] <= trials.NEGLECTED * N
+        assert 0 <= df[0] - df[1] <= prior.NEGLECTED * N
 
 
 def test_a_factor_of_what_is_no_kernel_is_refused(monkeypatch):
-    monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
+    monkeypatch.setattr(prior, "LARGEST_DENSE", N - 1)
     X = np.random.default_rng(0).normal(size=(N, 6))
     with pytest.raises(InputError, match=r"positive definite at these rows.*distance=L2Distance\(\)"):
         fixed(X, X[:, 0] ** 2, rule=GaussianProcess(kernels.Matern52(30.0), 1e-6))
@@ -259,324 +259,11 @@ def test_a_factor_of_what_is_no_kernel_is_refused(monkeypatch):
         fixed(X, X[:, 0] ** 2, rule=GaussianProcess(X @ X.T - np.eye(N), 1e-3))
 
 
-# When it refuses ------------------------------------------------------------------------------------------------------
-
-
-def check_refused(result, words):
-    assert words in result["refused"].values[0]
-    assert words in result.attrs["reasons"]
-    assert result.attrs["grade"] == "refused"
-    for name in VALUES:
-        assert np.all(np.isnan(result[name]))
-    assert np.all(np.isfinite(result["measured"]))  # what was computed stays
-    assert np.all(np.isfinite(result["leave_one_out"]))
-    assert np.isfinite(result.attrs["leave_one_out"])
-
-
-def test_too_far():
-    result = answer()
-    assert result["refused"].values.tolist()[:4] == [""] * 4
-    assert "more than 10 times" in result["refused"].values[4]
-    for name in VALUES:
-        assert np.isnan(result[name].values).tolist() == [False] * 4 + [True]
-    assert result.attrs["grade"] == "A"
-
-
-def test_too_few_rows():
-    check_refused(fixed(*world(49, 0)), "at least 50 rows")
-    assert fixed(*world(50, 0)).attrs["grade"] == "A"
-    assert "only 60 rows" in answer().attrs["reasons"]
-
-
-def test_copies():
-    X, y = world(N, 0)
-    X[1::10], y[1::10] = X[::10], y[::10]
-    check_refused(fixed(X, y), "6 of 60 rows are copies")
-
-
-def repeated(rows=110, copied=60, grades=False):
-    """A noisy table, and the same with copies of some rows in random places."""
-    draw = np.random.default_rng(1)
-    X = draw.normal(size=(rows, 8))
-    y = X[:, 0] + np.sin(X[:, 1]) + 1.5 * draw.normal(size=rows)
-    y = np.round(y) if grades else y
-    order = draw.permutation(np.append(np.arange(rows), draw.permutation(rows)[:copied]))
-    return (X, y), (X[order], y[order]), order
-
-
-@pytest.mark.parametrize("grades", [False, True])
-def test_copies_count_once_in_tuning_error_and_subsets(grades):
-    (X, y), (X2, y2), order = repeated(grades=grades)
-    once, twice = forecast(X, y, examples=[55, 110]), forecast(X2, y2, examples=[85, 170])
-    check_refused(twice, "60 of 170 rows are copies")
-    assert twice.attrs["copies"] == 60
-    assert twice.attrs["noise"] == pytest.approx(once.attrs["noise"], rel=0.1)  # the columns' units differ
-    assert twice.attrs["leave_one_out"] == pytest.approx(once.attrs["leave_one_out"], rel=0.1)
-    np.testing.assert_allclose(twice["measured"], once["measured"], rtol=0.1)
-    np.testing.assert_allclose(twice["leave_one_out"], once["leave_one_out"].values[order], atol=0.2 * y.std())
-    assert len(np.unique(X2[twice["worst"].values], axis=0)) == 10
-
-
-def test_a_few_copies_are_allowed_and_said():
-    X, y = world(101, 0)
-    X[50], y[50] = X[3], y[3]
-    result = fixed(X, y, examples=[50, 101, 202, 1010])
-    assert result.attrs["grade"] == "A"
-    assert "1 rows are copies of others; each was counted once." in result.attrs["reasons"]
-    assert float(result["gain"].sel(examples=101)) == pytest.approx(1)
-    assert result["leave_one_out"].values[50] == result["leave_one_out"].values[3]
-    assert np.all(np.isfinite(result["error"]))
-
-
-def test_rows_that_agree_by_chance_are_no_copies():
-    draw = np.random.default_rng(0)
-    words = draw.integers(0, 3, size=(100, 2)).astype(float)
-    own = np.arange(100)
-    for y in (draw.normal(size=100), np.round(words[:, 0] + 0.5 * draw.normal(size=100))):
-        np.testing.assert_array_equal(copies.groups(words, y), own)
-    np.testing.assert_array_equal(copies.groups(np.tile(words, (2, 1)), np.tile(own, 2)), np.tile(own, 2))
-    grades = np.round(draw.normal(size=100))
-    X = np.tile(draw.normal(size=(100, 2)), (2, 1))
-    np.testing.assert_array_equal(copies.groups(X, np.tile(grades, 2)), np.tile(own, 2))
-
-
-def test_noise_has_no_grade_a():
-    draw = np.random.default_rng(0)
-    for seed in range(3):
-        X, y = np.random.default_rng(seed).normal(size=(N, 3)), draw.normal(size=N)
-        result = forecast(X, y, examples=[N, 2 * N])
-        assert result.attrs["grade"] != "A"
-        assert result.attrs["grade"] == "refused" or "explain nothing" in result.attrs["reasons"]
-    mean = GaussianProcess(1e-6 * kernels.ExpSquared(1.0), 1.0)  # answers the mean, and knows nothing else
-    assert "explain nothing" in fixed(X, y, rule=mean).attrs["reasons"]
-    monotone = GaussianProcess(kernels.ExpSquared(1.0), 0.97)
-    assert "97.0% of the target's variance for noise" in fixed(*world(N, 0), rule=monotone).attrs["reasons"]
-
-
-def test_large_tables_say_first_numbers_and_progress(monkeypatch, capsys):
-    monkeypatch.setattr(trials, "FIRST_TUNED", 60)
-    monkeypatch.setattr(trials, "LARGEST_TUNED", 80)
-    monkeypatch.setattr(progress, "PAUSE", 0.01)
-    X, y = world(120, 0)
-    result = forecast(X, y, examples=[120, 240])
-    said = capsys.readouterr().err.splitlines()
-    (first,) = (line for line in said if line.startswith("First numbers: with all rows the error is about"))
-    number = float(first.split("about ")[1].split()[0])
-    assert number == pytest.approx(result.attrs["leave_one_out"], rel=0.2)
-    assert re.fullmatch(r"forecast: \d+ of 20, \d+ s", said[-1])
-    assert "tuned on 80 random rows of 120" in result.attrs["reasons"]
-
-
-def test_a_default_forecast_compiles_nothing_that_grows_with_the_table(monkeypatch):
-    """The default kernel is tuned and factorised on the host: 8 rows do not wait for a compiler."""
-    for name in ("_slope", "_kernels"):
-        monkeypatch.setattr(learner, name, None)
-    monkeypatch.setattr(trials, "declared", None)
-    check_refused(forecast(*world(8, 0), examples=[4, 8]), "at least 50 rows")
-
-
-def test_rows_in_order():
-    X, y = world(N, 0)
-    drift = np.sin(np.arange(N) / 8)
-    result = fixed(X, y + drift)
-    check_refused(result, "Residuals of neighbouring rows are correlated (+0.")
-    assert "would hide that" in result.attrs["reasons"]  # nobody is taught to shuffle
-    shuffled = np.random.default_rng(0).permutation(N)
-    assert fixed(X[shuffled], (y + drift)[shuffled]).attrs["grade"] != "refused"
-
-
-def test_rows_sorted_by_the_target_are_no_series():
-    X, y = world(N, 0)
-    order = np.argsort(y)
-    result = fixed(X[order], y[order])
-    assert result.attrs["grade"] == "rough"
-    assert "sorted by the target" in result.attrs["reasons"]
-    assert result["error"].values[0] == pytest.approx(float(answer()["error"].sel(examples=N)))
-
-
-def test_nothing_left_to_judge_by():
-    X, y = world(N, 0)
-    check_refused(fixed(X, y, rule=GaussianProcess(kernels.ExpSquared(0.2), 1e-3)), "degrees of freedom")
-
-
-def test_failed_backtest(monkeypatch):
-    X, y = world(N, 0)
-    monkeypatch.setattr(trials, "backtest", lambda *arguments: 0.4)
-    check_refused(fixed(X, y), "49% too high")
-    monkeypatch.setattr(trials, "backtest", lambda *arguments: -0.3)
-    result = fixed(X, y, examples=[N, 2 * N])
-    assert result.attrs["grade"] == "rough"
-    assert "off by 26%" in result.attrs["reasons"]
-    wider = np.log(result["gain_high"] / result["gain"]).values
-    assert wider[0] == pytest.approx(0, abs=1e-12)
-    assert wider[1] > room.Z80 * 0.15  # half of the deviation
-
-
-def test_rough_where_single_rows_dominate():
-    X, y = world(N, 0)
-    X[5], y[5] = (3.0, 3.0), 3.0
-    result = fixed(X, y)
-    assert result.attrs["H"] > 0.15
-    assert result.attrs["grade"] == "rough"
-    assert "single rows dominate" in result.attrs["reasons"]
-    assert result["worst"].values[0] == 5
-
-
-def test_rough_where_tuning_matters(monkeypatch):
-    monkeypatch.setattr(trials, "refit_ratio", lambda *arguments: 1.4)
-    monkeypatch.setattr(room.learner, "most_likely", lambda law, rule, **_: rule)
-    result = forecast(*world(N, 0), rule=RULE, examples=[5, N])
-    assert result.attrs["grade"] == "rough"
-    assert "by 40%" in result.attrs["reasons"]
-    assert result["error"].sel(examples=5) == pytest.approx(1.2)  # the mean of five rows does as well
-    assert result["gain"].sel(examples=5) == pytest.approx(1.2 / float(result["error"].sel(examples=N)))
-
-
-# Bad input ------------------------------------------------------------------------------------------------------------
-
-
-def test_constant_columns_are_named():
-    X, y = world(N, 0)
-    seen = []
-    frame = pd.DataFrame({"one": np.full(N, 3.0), "u": X[:, 0], "v": X[:, 1]})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trials, "refit_ratio", lambda *arguments: 1.0)
-        patch.setattr(room.learner, "default_rule", lambda law: seen.append(law) or RULE)
-        patch.setattr(room.learner, "most_likely", lambda law, rule, **_: rule)
-        result = forecast(frame, pd.Series(y), examples=[N])
-    assert "left out: one." in result.attrs["reasons"]
-    assert seen[0].inputs.shape == (N, 2)
-    np.testing.assert_allclose(result["leave_one_out"], answer()["leave_one_out"])
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda X, y: (X[:4], y[:4]), "at least 5 rows"),
-        (
-            lambda X, y: (X, np.where(np.arange(len(y)) == 3, np.nan, y)),
-            "`y` must have a value in every row, but it lacks 1 of",
-        ),
-        (
-            lambda X, y: (np.where(np.arange(2) == 1, np.nan, X), y),
-            "`X` must have a value in every row, but column '1' lacks",
-        ),
-        (lambda X, y: (X, np.array(["a"] * len(y))), "`y` must have a finite number in every row, but it has words"),
-        (
-            lambda X, y: (pd.DataFrame({"u": X[:, 0], "w": ["a"] * len(y)}), y),
-            "`X` must have a finite number in every row, but column 'w' has words",
-        ),
-        (lambda X, y: (np.ones_like(X), y), "all are constant"),
-        (lambda X, y: (X, np.ones_like(y)), "must vary"),
-        (lambda X, y: (X[:-1], y), r"shapes \[N, d\] and \[N\]"),
-        (lambda X, y: (X, np.column_stack([y, y])), r"shapes \[N, d\] and \[N\]"),
-    ],
-)
-def test_tables_that_cannot_be_worked_with(change, words):
-    with pytest.raises(InputError, match=words):
-        fixed(*change(*world(N, 0)), examples=[N])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"examples": [0, 10]}, "`examples` must increase from 1"),
-        ({"examples": [-5]}, "`examples` must increase from 1"),
-        ({"examples": [10, 10]}, "`examples` must increase"),
-        ({"rule": "rbf"}, "`rule` must be a GaussianProcess"),
-        ({"rule": None}, "`rule` must be given when `tune` is False"),
-        ({"check": -1}, "`check` must be at least 0"),
-        ({"accuracy": 0}, "`accuracy` must be positive"),
-        ({"names": ["a"]}, "`names` must name each of the 2 columns"),
-    ],
-)
-def test_arguments_that_cannot_be_worked_with(arguments, words):
-    with pytest.raises(InputError, match=words):
-        fixed(*world(N, 0), **arguments)
-
-
-# The other way round --------------------------------------------------------------------------------------------------
-
-
-def made(low, high, refused=None):
-    sizes = 100.0 * 2.0 ** np.arange(len(low))
-    refused = [""] * len(low) if refused is None else refused
-    return xr.Dataset(
-        {"error_low": ("examples", low), "error_high": ("examples", high), "refused": ("examples", refused)},
-        {"examples": sizes},
-    )
-
-
-def test_a_range_from_both_ends():
-    result = made([0.4, 0.2, 0.1, 0.05], [0.8, 0.4, 0.2, 0.1])
-    assert examples_for(result, 0.2) == pytest.approx((200, 400))
-    assert examples_for(result, np.sqrt(0.02)) == pytest.approx((100 * 2**1.5, 100 * 2**2.5))
-    assert examples_for(result, 0.07)[1] == np.inf
-    assert examples_for(result, 0.6)[0] == 100
-
-
-def test_ends_are_made_monotone():
-    bumpy = made([0.4, 0.2, 0.3, 0.1], [0.8, 0.4, 0.6, 0.2])
-    flat = made([0.4, 0.2, 0.2, 0.1], [0.8, 0.4, 0.4, 0.2])
-    for error in np.linspace(0.21, 0.75, 7):
-        assert examples_for(bumpy, error) == pytest.approx(examples_for(flat, error))
-    ranges = np.array([examples_for(bumpy, error) for error in np.linspace(0.2, 0.75, 30)])
-    assert np.all(np.diff(ranges, axis=0) <= 0)
-    assert np.all(ranges[:, 0] <= ranges[:, 1])
-
-
-def test_a_gain_is_asked_of_the_rows_at_hand_and_more():
-    ends = {"gain_low": [1.5, 1.0, 0.7, 0.5], "gain": [2.0, 1.0, 0.8, 0.7], "gain_high": [2.5, 1.0, 0.92, 0.91]}
-    result = made([0.1] * 4, [0.9] * 4).assign_attrs(rows=200)
-    result = result.assign({name: ("examples", value) for name, value in ends.items()})
-    low, high = examples_for(result, gain=0.9)
-    assert low == pytest.approx(200 * 2 ** (np.log(0.9) / np.log(0.7)))
-    assert high == np.inf
-    assert 200 < wanted.sooner(result, 0.9).best < 400
-    assert wanted.sooner(result, 0.9).farthest == 800
-    with pytest.raises(InputError, match=r"reached by 800 examples, but 0\.3 is not"):
-        examples_for(result, gain=0.3)
-    with pytest.raises(InputError, match="between 0 and 1"):
-        examples_for(result, gain=1.0)
-    with pytest.raises(InputError, match="one of the two"):
-        examples_for(result, 0.3, gain=0.5)
-    with pytest.raises(InputError, match="one of the two"):
-        examples_for(result)
-    with pytest.raises(InputError, match=r"beyond the rows at hand, but it has none"):
-        examples_for(result.isel(examples=[0, 1]), gain=0.9)
-    with pytest.raises(InputError, match="must be a forecast"):
-        examples_for(made([0.4, 0.2], [0.4, 0.2]), gain=0.9)
-
-
 def test_a_real_forecast_read_the_other_way():
     result = answer().isel(examples=slice(0, 4))
     error = float(result["error"].sel(examples=N))
     low, high = examples_for(answer(), error)
     assert low < N < high
-
-
-def test_what_cannot_be_read():
-    result = made([0.4, 0.2, 0.1], [0.8, 0.4, 0.2])
-    with pytest.raises(InputError, match=r"0\.01 is below the smallest there, 0\.1"):
-        examples_for(result, 0.01)
-    with pytest.raises(InputError, match="reached by so few"):
-        examples_for(result, 0.9)
-    with pytest.raises(InputError, match="positive"):
-        examples_for(result, -1)
-    with pytest.raises(InputError, match=r"it has 1: Too far\."):
-        examples_for(made([0.4, np.nan], [0.5, np.nan], ["", "Too far."]), 0.2)
-
-
-def test_a_curve_read_the_other_way():
-    curve = xr.Dataset({"oob_error": ("examples", [0.4, 0.2, 0.1, 0.11])}, {"examples": [10.0, 20.0, 40.0, 80.0]})
-    assert examples_for(curve, 0.2) == pytest.approx(20)
-    assert examples_for(curve, np.sqrt(0.02)) == pytest.approx(20 * np.sqrt(2))
-    with pytest.raises(InputError, match="below the smallest"):
-        examples_for(curve, 0.05)
-    with pytest.raises(InputError, match="reached by so few"):
-        examples_for(curve, 0.4)
-    with pytest.raises(InputError, match="two or more sizes"):
-        examples_for(curve.isel(examples=[0]), 0.3)
 
 
 # The promise ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,6 @@
-"""The curve that knows when it may speak, and tuning."""
+"""The curve that falls back on draws, and tuning."""
+
+import importlib
 
 import jax
 import numpy as np
@@ -18,8 +20,8 @@ from quenched.processes import (
     theory,
     tune,
 )
-from quenched.processes.model import MEASURES, declared
-from quenched.processes.practice import automatic
+from quenched.processes.model import MEASURES
+from quenched.processes.practice.curve import BLOCK, MOST_BLOCKS, Draws
 from quenched.processes.theory import trust
 from tests.processes import cases
 
@@ -90,7 +92,7 @@ def test_without_the_check_wrong_values_come_out(honest, monkeypatch):
 # ---- when draws stop
 
 
-class Told(automatic.Draws):
+class Told(Draws):
     """Draws whose blocks are numbers of mean 1 that come from a generator."""
 
     def __init__(self, blocks):
@@ -109,11 +111,11 @@ def test_deviations_of_draws_have_unit_variance(spread, skewed):
     width = np.sqrt(np.log1p(spread**2))
     z = []
     for _ in range(600):
-        normal = draw.normal(size=automatic.MOST_BLOCKS)
+        normal = draw.normal(size=MOST_BLOCKS)
         blocks = np.exp(width * normal - width**2 / 2) if skewed else 1 + spread * normal
-        point = Told(blocks).until(0, 0.03, None)
+        point = Told(blocks).draw(0, 0.03, None)
         z.append(float((point["oob_error"] - 1) / point["oob_error_stderr"]))
-        assert int(point["draws"]) >= 16 * automatic.BLOCK.draws
+        assert int(point["draws"]) >= 16 * BLOCK.draws
     assert np.sqrt(np.mean(np.square(z))) == pytest.approx(1.0, abs=UNIT)
 
 
@@ -127,7 +129,7 @@ def test_draws_on_a_table_with_rare_large_targets():
         K = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 4) + 1e-8 * np.eye(40)
         law, rule = Empirical(X, y), GaussianProcess(K, 0.01)
         with jax.enable_x64(True):
-            point = automatic.Draws(law, rule, RARE, jax.random.key(seed), None, None).until(0, 0.1, None)
+            point = Draws(law, rule, RARE, jax.random.key(seed), None, None).draw(0, 0.1, None)
         known = worlds.World("", K, np.asarray(law.standard()), 0.01)
         truth = worlds.trained(known, worlds.poisson_counts(known, 20.0, 100, draw))[:, 0].reshape(100, -1).mean(axis=1)
         error = np.hypot(float(point["oob_error_stderr"]), truth.std(ddof=1) / 10)
@@ -146,7 +148,7 @@ def test_ample_noise_is_left_to_the_theory():
 
 
 def test_what_did_not_converge_says_so(monkeypatch):
-    monkeypatch.setattr(automatic, "MOST_BLOCKS", 16)
+    monkeypatch.setattr(importlib.import_module("quenched.processes.practice.curve"), "MOST_BLOCKS", 16)
     law, rule = low_noise()["boston"]
     found = curve(law, rule, examples=[25], accuracy=1e-4, key=jax.random.key(8))
     assert found.outcome.values.tolist() == ["stalled"]
@@ -200,13 +202,14 @@ def test_tuning_again_compiles_nothing():
     assert not compiled(lambda: tune(law, start, PredictedError(), steps=1))
 
 
-def test_other_numbers_compile_nothing():
-    """Neither another noise nor other units of the targets; 23 rows no other test has."""
-    x = np.arange(23.0)
+def test_other_values_lengths_and_numbers_of_rows_compile_nothing():
+    """A kernel that no other test has is compiled once."""
 
-    def look(shift):
+    def look(rows, sizes, shift):
+        x = np.linspace(0.0, 5.0, rows)
         law = Empirical(x, np.cos(x), 0.1 + shift, 1.3 + shift)
-        declared(law, GaussianProcess(kernels.ExpSquared(0.8), 0.2 + shift))
+        theory.curve(law, GaussianProcess(kernels.RationalQuadratic(alpha=1.7 + shift), 0.2 + shift), examples=sizes)
 
-    assert compiled(lambda: look(0.0))
-    assert not compiled(lambda: look(0.1))
+    assert compiled(lambda: look(23, [10, 20], 0.0))
+    assert not compiled(lambda: look(23, [12], 0.1))
+    assert not compiled(lambda: look(31, [5, 10, 30], 0.2))

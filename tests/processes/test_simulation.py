@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.datasets import load_diabetes
-from tinygp import kernels, transforms
+from tinygp import kernels
 
 from quenched.core.ensemble import Executor
 from quenched.core.types import InputError
-from quenched.processes import simulation
+from quenched.processes import fit
+from quenched.processes.kernels import numbers_of
 from quenched.processes.model import (
     LEVEL,
     MEASURES,
@@ -19,12 +20,11 @@ from quenched.processes.model import (
     FixedTotal,
     GaussianProcess,
     PoissonTotal,
-    declared,
 )
-from quenched.processes.simulation import LatinHypercube, Plain, World, ladder_of, measure, stratified
+from quenched.processes.simulation.measure import LatinHypercube, Plain, draw_counts, measure, stratified, world_of
+from tests.processes import cases
+from tests.tolerances import SAME
 
-BRUTE = 1e-9
-"""Systems of condition number about 1e3, two ways."""
 DEVIATIONS = 4.0
 """Standard errors; keys are fixed, so what passes once passes always."""
 SIZES = np.array([6.0, 12.0, 30.0])
@@ -89,10 +89,10 @@ def wanted(K, y, s2, s):
 def counts(simulator, key, runs, total=POISSON):
     """The counts `[runs, sizes, draws, N]` of the first point of a measurement."""
     with jax.enable_x64(True), jax.threefry_partitionable(True):
-        n, _ = declared(LAW, RULE)
-        world = World(n, simulation.poisson_table(SIZES, 12), SIZES)
+        n, _ = numbers_of(LAW, RULE)
+        world = world_of(n, SIZES)
         keys = [jax.random.fold_in(jax.random.fold_in(key, 0), run) for run in range(runs)]
-        return np.stack([np.asarray(simulation.counts_of(k, world, simulator, total, 30)) for k in keys])
+        return np.stack([draw_counts(k, world, simulator, total, 30) for k in keys])
 
 
 @functools.cache
@@ -111,7 +111,7 @@ EVERY_WAY = [
 @pytest.mark.parametrize(("simulator", "total", "runs"), EVERY_WAY)
 def test_every_measure_is_that_of_brute_force(simulator, total, runs):
     result = measured(simulator, runs, total=total) if isinstance(total, FixedTotal) else measured(simulator, runs)
-    (K, y, s2), _ = declared(LAW, RULE)
+    (K, y, s2), _ = numbers_of(LAW, RULE)
     s = counts(simulator, jax.random.key(3), runs, total)
     assert int(result.failed) == 0
     assert result.attrs["total"] == type(total).__name__
@@ -120,27 +120,44 @@ def test_every_measure_is_that_of_brute_force(simulator, total, runs):
         at = result.isel(examples=k)
         assert {*each, *together} == {*MEASURES, "oob_error_counted"}
         for name, value in each.items():
-            np.testing.assert_allclose(at[f"{name}_run"].transpose("run", ...), value, rtol=BRUTE, atol=BRUTE)
-            np.testing.assert_allclose(at[name], value.mean(0), rtol=BRUTE, atol=BRUTE)
+            np.testing.assert_allclose(at[f"{name}_run"].transpose("run", ...), value, rtol=SAME, atol=SAME)
+            np.testing.assert_allclose(at[name], value.mean(0), rtol=SAME, atol=SAME)
             error = value.std(0, ddof=1) / np.sqrt(runs)
-            np.testing.assert_allclose(at[f"{name}_stderr"], error, rtol=BRUTE, atol=BRUTE)
+            np.testing.assert_allclose(at[f"{name}_stderr"], error, rtol=SAME, atol=SAME)
         for name, value in together.items():
-            np.testing.assert_allclose(at[name], value, rtol=BRUTE, atol=BRUTE)
+            np.testing.assert_allclose(at[name], value, rtol=SAME, atol=SAME)
+
+
+@pytest.mark.parametrize("total", [PoissonTotal(), FixedTotal()])
+def test_what_is_measured_is_the_learner_that_is_shipped(total):
+    """Each data set of `measure`, handed to `fit` as weights: its predictions and residuals are those measured."""
+    result = measured(Plain(), 9, total=total) if isinstance(total, FixedTotal) else measured(Plain(), 9)
+    _, scale = LAW.units()
+    for run, sizes in enumerate(counts(Plain(), jax.random.key(3), 9, total)):
+        for at, (s,) in zip(np.arange(len(SIZES)), sizes, strict=True):
+            if not s.any():
+                continue
+            fitted, seen = fit(RULE, LAW, weights=s), result.isel(examples=at, run=run)
+            mean, variance = fitted.predict(LAW.inputs)
+            np.testing.assert_allclose(scale * seen.mean_run + LAW.units()[0], mean, rtol=SAME)
+            np.testing.assert_allclose(scale**2 * seen.point_variance_run, variance, rtol=SAME, atol=SAME)
+            np.testing.assert_allclose(seen.point_oob_error_run, fitted.leave_one_out**2, rtol=SAME, atol=SAME)
+            np.testing.assert_allclose(seen.error_run, np.mean((LAW.targets - mean) ** 2) / scale**2, rtol=SAME)
 
 
 def test_spread_of_independent_samples_is_their_variance():
     result = measured(Plain(), 9)
-    np.testing.assert_allclose(result.spread, result.mean_run.var("run", ddof=1), rtol=BRUTE, atol=BRUTE)
+    np.testing.assert_allclose(result.spread, result.mean_run.var("run", ddof=1), rtol=SAME, atol=SAME)
 
 
 @pytest.mark.parametrize(("simulator", "known"), [(LatinHypercube(3), True), (Plain(), False)])
 def test_spread_of_a_single_run_is_that_of_its_block(simulator, known):
     result = measured(simulator, 1)
-    (K, y, s2), _ = declared(LAW, RULE)
+    (K, y, s2), _ = numbers_of(LAW, RULE)
     s = counts(simulator, jax.random.key(3), 1)[0, 1]
     f = np.array([np.asarray(y) - brute(np.asarray(K), np.asarray(y), float(s2), draw)[0] for draw in s])
     value = f.var(axis=0, ddof=1) if known else np.full(12, np.nan)
-    np.testing.assert_allclose(result.spread[1], value, rtol=BRUTE, atol=BRUTE)
+    np.testing.assert_allclose(result.spread[1], value, rtol=SAME, atol=SAME)
     assert np.all(np.isinf(result.spread_stderr))
 
 
@@ -157,7 +174,7 @@ def assert_close(result, full, atol=0.0):
     """Whatever the first has is as in the second."""
     np.testing.assert_array_equal(result.outcome, full.outcome)
     for name in result.drop_vars("outcome"):
-        np.testing.assert_allclose(result[name], full[name], rtol=BRUTE, atol=atol, err_msg=str(name))
+        np.testing.assert_allclose(result[name], full[name], rtol=SAME, atol=atol, err_msg=str(name))
 
 
 def test_without_variance_the_rest_is_the_same():
@@ -232,59 +249,13 @@ def test_a_folder_is_resumed(tmp_path):
     np.testing.assert_array_equal(whole.oob_error_run, again.oob_error_run)
 
 
-@pytest.mark.parametrize("variance", [True, False])
-def test_small_matrices_give_the_same(monkeypatch, variance):
-    whole = measured(Plain(), 9)
-    monkeypatch.setattr(simulation, "ladder_of", lambda *_: ((4, 0), (7, 5), (12, 8)))
-    result = measure(LAW, RULE, examples=SIZES, runs=9, key=jax.random.key(3), simulator=Plain(), variance=variance)
-    assert {*result.data_vars} <= {*whole.data_vars}
-    assert_close(result, whole, atol=BRUTE)
-
-
-@pytest.mark.parametrize("rung", [(7, 0), (12, 8)])
-def test_a_sample_that_does_not_fit_fails_its_run(monkeypatch, rung):
-    whole = measured(Plain(), 9)
-    distinct = np.sum(counts(Plain(), jax.random.key(3), 9) > 0, axis=-1)[..., 0]
-    fits = np.all((distinct <= rung[0]) & (distinct >= rung[1]), axis=1)
-    monkeypatch.setattr(simulation, "ladder_of", lambda *_: (rung,))
-    result = measure(LAW, RULE, examples=SIZES, runs=9, key=jax.random.key(3), simulator=Plain())
-    assert int(result.failed) == np.sum(~fits) > 0
-    assert "not finite" in result.attrs["messages"]
-    for name in ("oob_error_run", "posterior_variance_run"):
-        np.testing.assert_allclose(result[name][:, fits], whole[name][:, fits], rtol=BRUTE)
-        assert np.all(np.any(np.isnan(result[name][:, ~fits]), axis=0))
-
-
-@pytest.mark.parametrize("rows", [5, 129, 506, 3000])
-@pytest.mark.parametrize("total", [PoissonTotal(), FixedTotal()])
-def test_ladder_fits_nearly_all_samples(rows, total):
-    fixed = isinstance(total, FixedTotal)
-    sizes = rows * np.array([1 / rows, 0.1, 0.5, 1.0, 3.0, 50.0])
-    for some in [*sizes[:, None], sizes]:
-        ladder = ladder_of(np.rint(some) if fixed else some, rows, total)
-        largest, least = ladder[-1][0], ladder[0][1]
-        p = -np.expm1(-some / rows)
-        assert stats.binom.sf(largest, rows, p).max() <= 1e-12 or fixed
-        assert stats.binom.cdf(least - 1, rows, p).max() <= 1e-12
-        assert 1 <= ladder[0][0] <= largest <= rows
-        assert [lower for _, lower in ladder[1:]] == [P + 1 for P, _ in ladder[:-1]]
-
-
-def test_ladder_spares_work():
-    for rows in (506, 3000):
-        ladder = ladder_of(np.array([float(rows)]), rows, PoissonTotal())
-        assert len(ladder) == 2
-        assert 0.632 * rows < ladder[0][0] < 0.72 * rows  # 63.2% of the rows are in the bag
-        assert len(ladder_of(rows * np.geomspace(0.01, 10, 40), rows, PoissonTotal())) < 8
-
-
 def test_sizes_where_all_rows_or_none_come():
     result = measure(LAW, RULE, examples=[0.01, 1000], runs=3, key=jax.random.key(0), simulator=LatinHypercube(2))
-    (K, y, _), _ = declared(LAW, RULE)
+    (K, y, _), _ = numbers_of(LAW, RULE)
     empty, full = result.isel(examples=0), result.isel(examples=1)
     assert int(result.failed) == 0
-    np.testing.assert_allclose(empty.posterior_variance, np.mean(np.diagonal(K)), rtol=BRUTE)
-    np.testing.assert_allclose(empty.oob_error, np.mean(np.asarray(y) ** 2), rtol=BRUTE)
+    np.testing.assert_allclose(empty.posterior_variance, np.mean(np.diagonal(K)), rtol=SAME)
+    np.testing.assert_allclose(empty.oob_error, np.mean(np.asarray(y) ** 2), rtol=SAME)
     assert np.isnan(full.oob_error_counted)
     assert np.isinf(full.oob_error_counted_stderr)
     assert np.isfinite(full.oob_error)
@@ -295,20 +266,17 @@ def test_sweeps_become_dimensions():
     swept = measure(LAW, RULE, noise=[0.05, 0.2, 0.5], **options)
     assert swept.oob_error.dims == ("noise", "examples")
     alone = measure(LAW, RULE, noise=0.05, **options)
-    np.testing.assert_allclose(swept.oob_error.isel(noise=0), alone.oob_error, rtol=BRUTE)
+    np.testing.assert_allclose(swept.oob_error.isel(noise=0), alone.oob_error, rtol=SAME)
     assert float(swept.error.isel(noise=2).mean()) > float(swept.error.isel(noise=0).mean())
     kernel = measure(LAW, RULE, kernel=[RULE.kernel, kernels.ExpSquared(0.5), kernels.Constant(2.0)], **options)
     assert kernel.oob_error.dims == ("kernel", "examples")
-    np.testing.assert_allclose(kernel.oob_error.isel(kernel=0), alone.oob_error, rtol=BRUTE)
+    np.testing.assert_allclose(kernel.oob_error.isel(kernel=0), alone.oob_error, rtol=SAME)
     assert kernel.attrs["jitter"] > 0  # a constant kernel is singular
 
 
 def test_check_values_of_boston():
-    mlxtend = pytest.importorskip("mlxtend.data")
-    X, y = mlxtend.boston_housing_data()
-    scale = np.sqrt(2 / (147.1 * X.std(axis=0)))  # [malzahn2002, sec. V]
-    rule = GaussianProcess(transforms.Linear(scale, kernels.ExpSquared(1.0)), noise=0.01)
-    points = measure(Empirical(X, y), rule, examples=[200, 506], runs=10, key=jax.random.key(0))
+    pytest.importorskip("mlxtend")
+    points = measure(*cases.boston(), examples=[200, 506], runs=10, key=jax.random.key(0))
     checks = [
         ("posterior_variance", 0, 0.03813, 0.00034),
         ("error", 0, 0.1586, 0.0021),

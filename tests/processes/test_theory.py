@@ -4,6 +4,7 @@ import functools
 import itertools
 
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,18 +15,16 @@ from tinygp import kernels
 
 from quenched.core.types import InputError
 from quenched.processes import Cavity, Empirical, GaussianProcess, Variational, measure, theory
-from quenched.processes.model import declared
-from quenched.processes.theory import crossing, lowrank, trust
-from quenched.processes.theory.algebra import Exact, LowRank
-from quenched.processes.theory.closures import terms_for
+from quenched.processes.kernels import numbers_of
+from quenched.processes.theory import crossings, trust
+from quenched.processes.theory.closures import counts_of
 from quenched.processes.theory.curve import Reference, Solver, estimates_632
-from quenched.processes.theory.solution import solved
+from quenched.processes.theory.equations import solve
+from quenched.processes.theory.responses import Exact
+from quenched.processes.theory.state import measures_of
 from tests.processes import cases
+from tests.tolerances import ALGEBRA, DIGITS
 
-BRUTE = 1e-10
-"""The same fixed point by another algorithm, to its last plain iterations."""
-DIGITS = 6e-6
-"""Check values are printed to five digits after the point."""
 DIGITS_4 = 6e-5
 """Check values are printed to four digits after the point."""
 GRADIENT = 1e-5
@@ -63,18 +62,16 @@ def brute_force(K, y, s2, mu, closure):
 
 
 @pytest.mark.parametrize(("name", "closure"), [("variational", Variational()), ("cavity", Cavity())])
-def test_five_rows_by_brute_force(double, name, closure):
-    n, _ = declared(*cases.five())
+def test_five_rows_by_brute_force(name, closure):
+    n, _ = numbers_of(*cases.five())
     for mu in (0.2, 1.0, 3.0):
         want = brute_force(np.asarray(n.K), np.asarray(n.y), 0.2, mu, name)
-        found, _ = solved(
-            Exact(n.K), n.y, n.s2, jnp.asarray(mu), closure, jnp.diagonal(n.K), terms=terms_for(mu), implicit=False
-        )
+        found, _ = solve(Exact(n.K), n.y, n.s2, counts_of(mu), closure, np.diagonal(n.K))
         for quantity, value in want.items():
-            np.testing.assert_allclose(getattr(found, quantity), value, rtol=BRUTE, atol=BRUTE, err_msg=quantity)
+            np.testing.assert_allclose(getattr(found, quantity), value, rtol=ALGEBRA, atol=ALGEBRA, err_msg=quantity)
 
 
-def test_cavity_is_exact_for_one_row(double):
+def test_cavity_is_exact_for_one_row():
     K, y, s2, mu = 1.0, 0.7, 0.01, 1.0
     s = np.arange(60)
     p = stats.poisson.pmf(s, mu)
@@ -91,8 +88,7 @@ def test_cavity_is_exact_for_one_row(double):
 
 
 def _one_row(closure, K, y, s2, mu):
-    arrays = (jnp.asarray(x) for x in ([y], s2, mu))
-    return solved(Exact(jnp.asarray([[K]])), *arrays, closure, jnp.asarray([K]), terms=64, implicit=False)[0]
+    return solve(Exact(np.array([[K]])), np.array([y]), s2, counts_of(mu), closure, np.array([K]))[0]
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +102,9 @@ def boston_curves():
 
 @functools.cache
 def boston_state(m):
-    """The cavity closure alone."""
-    with jax.enable_x64(True):
-        return jax.jit(theory.state)(*cases.boston(), float(m))
+    """The cavity closure alone, on the host."""
+    n, _ = numbers_of(*cases.boston())
+    return measures_of(solve(Exact(n.K), n.y, n.s2, counts_of(m / 506), Cavity(), np.diagonal(n.K))[0], n.y, n.s2)
 
 
 def test_check_values(boston_curves):
@@ -145,9 +141,9 @@ def theory_reference(training, no_information):
     return Reference(training, 0.0, no_information, np.zeros(1))
 
 
-def test_reference_is_refitting(double):
+def test_reference_is_refitting():
     law, rule = cases.diabetes(rows=40)
-    n, _ = declared(law, rule)
+    n, _ = numbers_of(law, rule)
     K, y, s2 = (np.asarray(x) for x in n)
     known = Solver(law, rule).reference
     for i in (0, 17, 39):
@@ -162,7 +158,7 @@ def test_reference_is_refitting(double):
 @functools.partial(jax.jit, static_argnames="closure")
 def _slope(K, s2, mu, g, closure):
     """The Jacobian of the fixed-point map, by automatic differentiation."""
-    return jax.jacfwd(lambda g: Exact(K).response(closure.site(g, mu, s2, 128).u).diagonal())(g)
+    return jax.jacfwd(lambda g: Exact(K).respond(closure.site(g, counts_of(mu), s2).u).diagonal())(g)
 
 
 @settings(max_examples=20, deadline=None)
@@ -172,14 +168,13 @@ def test_theorems(seed, s2, mu, cavity):
     draw = np.random.default_rng(seed)
     A = draw.normal(size=(8, 10))
     closure = Cavity() if cavity else Variational()
+    K, y = A @ A.T / 10 + 1e-6 * np.eye(8), draw.normal(size=8)
+    prior = np.diagonal(K)
+    found, response = solve(Exact(K), y, s2, counts_of(mu), closure, prior)
+    site = closure.site(found.g, counts_of(mu), s2)
+    M = response.G**2 * site.w
     with jax.enable_x64(True):
-        K, y = jnp.asarray(A @ A.T / 10 + 1e-6 * np.eye(8)), jnp.asarray(draw.normal(size=8))
-        s2, mu = jnp.asarray(s2), jnp.asarray(mu)
-        found, response = solved(Exact(K), y, s2, mu, closure, jnp.diagonal(K), terms=128, implicit=False)
-        site = closure.site(found.g, mu, s2, 128)
-        M = np.asarray(response.G**2 * site.w)
         np.testing.assert_allclose(M, _slope(K, s2, mu, found.g, closure), rtol=1e-6, atol=1e-9)
-        found, site, prior = jax.tree.map(np.asarray, (found, site, jnp.diagonal(K)))
     assert found.residual < 1e-8
     assert np.all((found.g > 0) & (found.g <= prior + 1e-12))
     assert np.all(found.spread >= 0)
@@ -240,7 +235,7 @@ def test_state_asks_for_double_precision():
 
 @pytest.mark.parametrize("closure", [Cavity(), Variational()])
 def test_state_is_the_curve_before_anything_is_added(double, monkeypatch, closure):
-    monkeypatch.setattr(crossing, "LARGEST", 0)
+    monkeypatch.setattr(crossings, "LARGEST", 0)
     law, rule = cases.five()
     one, many = (
         jax.jit(theory.state)(law, rule, 4.0, closure),
@@ -251,92 +246,13 @@ def test_state_is_the_curve_before_anything_is_added(double, monkeypatch, closur
             np.testing.assert_allclose(many[name].sel(examples=4), value, rtol=1e-9, err_msg=name)
 
 
-# ---- low rank
-
-
-def test_full_rank_is_exact(monkeypatch):
-    monkeypatch.setattr(lowrank, "CHUNK", 17)  # several chunks, the last one filled up
-    law, rule = cases.diabetes(rows=60)
-    exact, low = theory.curve(law, rule, examples=[30, 60]), theory.curve(law, rule, examples=[30, 60], rank=60)
-    for name in ("posterior_variance", "error", "oob_error", "mean", "spread", "oob_coverage", "multiplicity_error"):
-        np.testing.assert_allclose(low[name], exact[name], rtol=2e-6, atol=1e-9, err_msg=name)
-    np.testing.assert_allclose(low.self_check_error, exact.self_check_error, atol=1e-6)
-    assert low.attrs["leave_one_out"] == pytest.approx(exact.attrs["leave_one_out"], rel=1e-6)
-
-
-def test_kernel_as_matrix_is_the_kernel(monkeypatch):
-    monkeypatch.setattr(lowrank, "CHUNK", 17)
-    law, rule = cases.diabetes(rows=60)
-    n, _ = declared(law, rule)
-    matrix = GaussianProcess(np.asarray(n.K), rule.noise)
-    for rank in (None, 20):
-        one, two = (theory.curve(law, r, examples=[30], rank=rank) for r in (rule, matrix))
-        np.testing.assert_allclose(one.oob_error, two.oob_error, rtol=1e-9)
-
-
-def test_low_rank_response_is_the_dense_one(double):
-    draw = np.random.default_rng(1)
-    F, E, u, v, w = (
-        draw.normal(size=(3, 4, 5)),
-        draw.random(12),
-        draw.random(12),
-        draw.normal(size=12),
-        0.01 * draw.random(12),
-    )
-    flat = F.reshape(12, 5)
-    K = flat @ flat.T + np.diag(E)
-    thin, dense = (
-        LowRank(jnp.asarray(F), jnp.asarray(E)).response(jnp.asarray(u)),
-        Exact(jnp.asarray(K)).response(jnp.asarray(u)),
-    )
-    np.testing.assert_allclose(thin.diagonal(), dense.diagonal(), rtol=1e-10)
-    np.testing.assert_allclose(thin.apply(v), dense.apply(v), rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(thin.square(v), dense.square(v), rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(thin.solve(w, v, v, 1e-10), dense.solve(w, v, v, 0.0), rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(thin.row(jnp.asarray(7)), dense.row(jnp.asarray(7)), rtol=1e-10, atol=1e-12)
-    C = jnp.asarray([0, 5, 11])
-    for one, two in zip(thin.block(C, thin.weigh(v)), dense.block(C, dense.weigh(v)), strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)
-
-
-def test_the_bound_on_what_is_neglected_holds(double):
-    law, rule = cases.diabetes(rows=80)
-    n, _ = declared(law, rule)
-    u = np.full(80, 1.5)
-    exact = np.asarray(Exact(n.K).response(jnp.asarray(u)).diagonal())
-    for rank in (5, 20, 50):
-        factor = lowrank.factorise(law, rule, rank)
-        np.testing.assert_allclose(
-            factor.neglected + np.sum(np.square(factor.algebra.F), axis=2).ravel(), np.diagonal(n.K)
-        )
-        low = np.asarray(factor.algebra.response(jnp.asarray(u)).diagonal())
-        assert 0 < np.mean(np.abs(low - exact)) <= lowrank.variance_bound(factor, low, u)
-
-
-def test_half_of_what_is_neglected_is_kept(double, monkeypatch):
-    """Without it variances are too small, with all of it too large; with half they are closer than either."""
-    law, rule = cases.diabetes(rows=200)
-    n, _ = declared(law, rule)
-    u = jnp.full(200, 5.0)
-    exact = np.mean(Exact(n.K).response(u).diagonal())
-
-    def off(kept):
-        monkeypatch.setattr(lowrank, "KEPT", kept)
-        return float(np.mean(lowrank.factorise(law, rule, 30).algebra.response(u).diagonal()) / exact - 1)
-
-    half = off(lowrank.KEPT)
-    assert off(0.0) < -0.2
-    assert off(1.0) > 0.2
-    assert abs(half) < 0.01
-
-
 # ---- the self-check
 
 
-def test_clusters_of_all_rows_are_resampling(double, monkeypatch):
+def test_clusters_of_all_rows_are_resampling(monkeypatch):
     """With all other rows in the cluster the check is the exact average over Poisson counts, by enumeration."""
     law, rule = cases.five()
-    n, _ = declared(law, rule)
+    n, _ = numbers_of(law, rule)
     K, y, s2, mu = np.asarray(n.K), np.asarray(n.y), 0.2, 0.6
     errors, variances = np.zeros(5), np.zeros(5)
     for i in range(5):
@@ -349,10 +265,8 @@ def test_clusters_of_all_rows_are_resampling(double, monkeypatch):
             variances[i] += p * (K[i, i] - a @ K[bag, i])
     monkeypatch.setattr(trust, "DRAWS", 2**16)
     trust._latin.cache_clear()
-    found, response = solved(
-        Exact(n.K), n.y, n.s2, jnp.asarray(mu), Cavity(), jnp.diagonal(n.K), terms=64, implicit=False
-    )
-    check = trust.cluster_check(found, response, n.y, n.s2, jnp.asarray(mu), terms=64, rows=5)
+    found, response = solve(Exact(n.K), n.y, n.s2, counts_of(mu), Cavity(), np.diagonal(n.K))
+    check = trust.check_clusters(found, response, n.y, n.s2, counts_of(mu))
     trust._latin.cache_clear()
     assert float((1 + check.oob_error) * found.oob_error.mean()) == pytest.approx(errors.mean(), rel=3e-3)
     assert float((1 + check.oob_variance) * found.oob_variance.mean()) == pytest.approx(variances.mean(), rel=3e-3)

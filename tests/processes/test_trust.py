@@ -3,14 +3,13 @@
 import itertools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
 from benchmarks import trust as attack
 from benchmarks import worlds
-from quenched.core import checks
+from quenched.core import system
 from quenched.core.types import InputError
 from quenched.processes import (
     Cavity,
@@ -24,9 +23,11 @@ from quenched.processes import (
     measure,
     theory,
 )
-from quenched.processes.theory import crossing
-from quenched.processes.theory.algebra import Exact
-from quenched.processes.theory.solution import solved
+from quenched.processes.kernels import numbers_of
+from quenched.processes.theory import crossings
+from quenched.processes.theory.closures import counts_of
+from quenched.processes.theory.equations import solve
+from quenched.processes.theory.responses import Exact
 from tests.processes import cases
 
 MEASURES = ("oob_error", "error", "posterior_variance")
@@ -54,10 +55,8 @@ def test_to_leading_order_nothing_is_missing(double):
     K, y = np.asarray(rule.kernel(law.inputs, law.inputs)), np.asarray(law.standard())
     left = []
     for s2 in (3.0, 10.0):
-        arrays = [jnp.asarray(x) for x in (y, s2, 0.6)]
-        algebra = Exact(jnp.asarray(K))
-        found, response = solved(algebra, *arrays, Cavity(), algebra.prior(), terms=128, implicit=False)
-        after = crossing.corrected(found, response.G, *arrays, terms=128)
+        found, response = solve(Exact(K), y, s2, counts_of(0.6), Cavity(), np.diagonal(K))
+        after = crossings.add_walks(found, response.G, y, s2, counts_of(0.6))
         exact = enumerated(K, y, s2, 0.6)[[1, 2]]
         off = [np.array([float(x.error.mean()), float(x.g.mean())]) - exact for x in (found, after)]
         left.append(np.abs(off[1] / off[0]))
@@ -81,9 +80,28 @@ def test_identical_rows_are_averages_over_the_total(total):
     assert float(found.posterior_variance) == pytest.approx(exact, rel=1e-3)
 
 
+def test_slopes_of_the_walks_are_those_of_differences():
+    law, rule = cases.five()
+    n, _ = numbers_of(law, rule)
+    counts = counts_of(0.6)
+    found, response = solve(Exact(n.K), n.y, 0.2, counts, Cavity(), np.diagonal(n.K))
+    b, draw = found.mean - n.y, np.random.default_rng(0)
+
+    def value(G, g, b):
+        walks = crossings._walks(G, g, 0.2, counts)
+        return b @ (walks.Y @ b + walks.w * walks.change * b)
+
+    point = response.G, found.g, b
+    slopes = crossings._slopes(crossings._walks(*point[:2], 0.2, counts), *point)
+    for k in range(3):
+        way = draw.normal(size=point[k].shape) * np.abs(point[k])
+        ends = [value(*(x + h * way if i == k else x for i, x in enumerate(point))) for h in (1e-5, -1e-5)]
+        assert np.sum(slopes[k] * way) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-6)
+
+
 def test_nodes_average_over_a_poisson_total():
     for m in (0.3, 2.0, 6.0, 200.0):
-        sizes, weights = crossing.nodes(m)
+        sizes, weights = crossings.nodes(m)
         assert np.all(sizes >= 0)
         assert np.all(weights > 0)
         assert weights.sum() <= 1
@@ -104,7 +122,7 @@ def test_the_printed_closure_is_left_as_it_is(double):
 def test_a_large_table_has_no_correction_but_the_total_is_looked_at(monkeypatch):
     K, y, noise = cases.bent()["diabetes"]
     law, rule = world(K, y, noise)
-    monkeypatch.setattr(crossing, "LARGEST", 100)
+    monkeypatch.setattr(crossings, "LARGEST", 100)
     found = theory.curve(law, rule, examples=[10, 100])
     assert not found.trusted[0]
     assert abs(float(found.self_check_shift_variance[0])) > 0.1
@@ -171,7 +189,7 @@ def test_the_attack_sees_a_broken_promise():
 def test_what_does_not_fit_in_memory_is_refused_before_it_is_made(monkeypatch):
     x = np.linspace(0, 1, 3000)
     law, rule = Empirical(x, np.sin(6 * x)), GaussianProcess(_unasked, 0.1)
-    monkeypatch.setattr(checks, "available_memory", lambda: 1e8)
+    monkeypatch.setattr(system, "available_memory", lambda: 1e8)
     key = jax.random.key(0)
     for ask in (
         lambda: curve(law, rule, examples=10),

@@ -19,7 +19,7 @@ import xarray as xr
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from quenched.core.results import OutputError
+from quenched.core.store import OutputError
 from quenched.core.types import InputError, Outcome
 
 EXAMPLES = int(os.environ.get("QUENCHED_EXAMPLES", "0"))

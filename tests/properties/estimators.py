@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from quenched import estimators, mixtures, prototypes
-from tests.properties.strategies import usual
+from tests.properties.arguments import usual
 
 ROWS = 24
 

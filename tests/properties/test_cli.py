@@ -19,75 +19,14 @@ from tests.properties import common as properties
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
-WORDS = st.one_of(
-    st.sampled_from(
-        [
-            "",
-            "nan",
-            "inf",
-            "-inf",
-            "-1",
-            "0",
-            "1e400",
-            "1e300",
-            "1e-300",
-            "0.5",
-            "1",
-            "2,1",
-            "1,2",
-            "1,1",
-            "0:1",
-            "0:1:3",
-            "0:1:0",
-            "0:1:-1",
-            "1:0:3",
-            "0:1:1e9",
-            "0:nan:3",
-            ",",
-            ";",
-            "1;2",
-            "[1]",
-            "(1,2)",
-            "1j",
-            "True",
-            "None",
-            "words",
-            "--",
-            "-",
-            "=",
-            "R=1;Q=1",
-            "near-origin",
-            "lvq1",
-            "vq",
-            "two-clusters",
-            "🙂",
-            "a\nb",
-            "%s",
-            "{}",
-            "../..",
-            "/dev/null",
-        ]
-    ),
-    st.text(max_size=6).filter(lambda text: "\x00" not in text),
-)
+TYPED = ["", "nan", "inf", "-inf", "-1", "0", "1e400", "1e300", "1e-300", "0.5", "1", "2,1", "1,2", "1,1", "0:1",
+         "0:1:3", "0:1:0", "0:1:-1", "1:0:3", "0:1:1e9", "0:nan:3", ",", ";", "1;2", "[1]", "(1,2)", "1j", "True",
+         "None", "--", "-", "=", "R=1;Q=1", "near-origin", "lvq1", "vq", "two-clusters", "🙂", "a\nb", "%s", "{}",
+         "../..", "words", "/dev/null"]  # fmt: skip
+WORDS = st.one_of(st.sampled_from(TYPED), st.text(max_size=6).filter(lambda text: "\x00" not in text))
 """What people type."""
-NAMES = (
-    "--rate",
-    "--prior",
-    "--separation",
-    "--variances",
-    "--alpha",
-    "--rule",
-    "--law",
-    "--start",
-    "--labels",
-    "--what",
-    "--norm",
-    "--width",
-    "--eta",
-    "--gamma",
-    "--law-gamma",
-)
+NAMES = ("--rate", "--prior", "--separation", "--variances", "--alpha", "--rule", "--law", "--start", "--labels",
+         "--what", "--norm", "--width", "--eta", "--gamma", "--law-gamma")  # fmt: skip
 SCIENCES = ("prototypes", "prototypes", "mixtures", "outliers", "fields", "processes", "nonsense", "")
 
 

@@ -1,4 +1,4 @@
-"""The same key gives the same numbers on one worker, on two, and after an interruption, in every science."""
+"""The same key gives the same numbers here, in another process, and after an interruption, in every science."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tinygp import kernels
 
 import quenched
 from quenched import fields, mixtures, outliers, processes, prototypes
-from quenched.core.ensemble import Executor, Local, Processes, executors
+from quenched.core.ensemble import Executor, Local, executors
 from tests.conftest import CACHE
+from tests.properties.arguments import LINE, flat, prior_on, table
 from tests.properties.common import KEY
-from tests.properties.strategies import LINE, density_of, prior_on, table
 
 RUNS = {"runs": 4, "batch": 2, "key": KEY}
 
@@ -44,8 +44,8 @@ MEASURED: dict[str, Any] = {
         **RUNS, **where,
     ),
     "fields": lambda **where: fields.measure(
-        fields.TrueDensity(LINE, density_of([0.0] * 8)),
-        fields.MaximumPosterior(fields.LogDensity(LINE), prior_on(LINE, 1.0, 1.0)), examples=5, **RUNS, **where,
+        fields.TrueDensity(LINE, flat),
+        fields.MaximumPosterior(fields.LogDensity(LINE), prior_on(LINE)), examples=5, **RUNS, **where,
     ),
 }  # fmt: skip
 """A small measurement of every science."""
@@ -60,19 +60,19 @@ class Pool(Executor):
     def run(self, program: Any, pieces: Any) -> Iterator[tuple[int, Any]]:
         """Give the results as they are completed."""
         payload = executors._packed(program)
-        places = {self.pool.submit(executors._run_there, piece, payload): i for i, piece in enumerate(pieces)}
+        places = {self.pool.submit(executors._run, piece, payload): i for i, piece in enumerate(pieces)}
         for done in futures.as_completed(places):
             yield places[done], done.result()
 
 
 @pytest.fixture(scope="module")
-def two_workers():
-    """Two fresh processes, which find compiled programs where this one left them."""
+def elsewhere():
+    """Another process, which finds compiled programs where this one left them."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE))
         patched.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
         patched.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
-        with futures.ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        with futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             yield Pool(pool)
 
 
@@ -87,11 +87,11 @@ def test_every_science_is_measured():
 
 
 @pytest.mark.parametrize("science", MEASURED)
-def test_two_workers_and_a_resumed_folder_give_the_same_numbers(science, two_workers, tmp_path):
+def test_another_process_and_a_resumed_folder_give_the_same_numbers(science, elsewhere, tmp_path):
     measure = MEASURED[science]
     alone = measure(executor=Local(), folder=tmp_path)
-    same(alone, measure(executor=two_workers))
-    pieces = sorted(tmp_path.glob("*.npz"))
+    same(alone, measure(executor=elsewhere))
+    pieces = sorted(tmp_path.glob("*.piece"))
     assert len(pieces) == 2
     pieces[0].unlink()
     pieces[1].write_bytes(pieces[1].read_bytes()[:-20])  # the last one was being written
@@ -99,7 +99,3 @@ def test_two_workers_and_a_resumed_folder_give_the_same_numbers(science, two_wor
     assert "damaged" in resumed.attrs.pop("messages")
     same(alone, resumed)
     assert np.all(resumed.failed == 0)
-
-
-def test_a_pool_of_one_gives_the_same_numbers():
-    same(MEASURED["prototypes"](), MEASURED["prototypes"](executor=Processes(1)))

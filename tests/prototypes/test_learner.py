@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quenched.core.types import InputError, Outcome
-from quenched.prototypes import learner
-from quenched.prototypes.learner import Fitted, fit, nearest, repeated, update
+from quenched.prototypes.learner.fit import fit
+from quenched.prototypes.learner.steps import nearest, repeated
 from quenched.prototypes.model import LVQ1, LVQ21, VQ, Decay, Interpolated, LVQPlus, Rule, Schedule
+from tests import tolerances
 
-SAME = 1e-12  # two orders of the same sum in double precision
 KEY = jax.random.key(7)
 
 
@@ -108,10 +108,10 @@ def test_equals_the_plain_loop(name, weighted):
         times=None if times is None else times[kept], all_move=rule.all_move, **options,
     )  # fmt: skip
     assert not np.allclose(w, start, atol=1e-2)
-    np.testing.assert_allclose(fitted.prototypes, w, rtol=0, atol=SAME)
-    np.testing.assert_allclose(fitted.trace.error, errors, rtol=0, atol=SAME)
-    np.testing.assert_allclose(fitted.trace.quantisation, squares, rtol=SAME)
-    np.testing.assert_allclose(fitted.trace.wins, wins, rtol=0, atol=SAME)
+    np.testing.assert_allclose(fitted.prototypes, w, rtol=0, atol=tolerances.MACHINE)
+    np.testing.assert_allclose(fitted.trace.error, errors, rtol=0, atol=tolerances.MACHINE)
+    np.testing.assert_allclose(fitted.trace.quantisation, squares, rtol=tolerances.MACHINE)
+    np.testing.assert_allclose(fitted.trace.wins, wins, rtol=0, atol=tolerances.MACHINE)
     assert fitted.labels.tolist() == labels.tolist()
     assert fitted.outcome == Outcome.converged
 
@@ -120,7 +120,7 @@ def test_lvq21_with_two_prototypes_moves_both():
     X, y = table(classes=2)
     fitted = fit(LVQ21(0.01), (X, y), key=KEY, passes=2, start=X[:2], shuffle=False)
     w, *_ = plain(X[:2], [0, 1], X, y, SIGNED, [0.01, 0.01], all_move=True)
-    np.testing.assert_allclose(fitted.prototypes, w, rtol=0, atol=SAME)
+    np.testing.assert_allclose(fitted.prototypes, w, rtol=0, atol=tolerances.MACHINE)
 
 
 @pytest.mark.parametrize("schedule", [Decay(0.2, 2.0), Interpolated((0.2, 0.05, 0.01), until=4.0)])
@@ -130,8 +130,8 @@ def test_a_schedule_is_read_once_a_pass(schedule):
         rates = [float(schedule(t)) for t in range(5)]
     fitted = fit(LVQ1(schedule), (X, y), key=KEY, passes=5, start=X[:3], shuffle=False)
     w, *_ = plain(X[:3], [0, 1, 2], X, y, SIGNED, rates)
-    np.testing.assert_allclose(fitted.trace.rate, rates, rtol=SAME)
-    np.testing.assert_allclose(fitted.prototypes, w, rtol=0, atol=SAME)
+    np.testing.assert_allclose(fitted.trace.rate, rates, rtol=tolerances.MACHINE)
+    np.testing.assert_allclose(fitted.prototypes, w, rtol=0, atol=tolerances.MACHINE)
 
 
 def test_going_on_is_the_same_as_not_stopping():
@@ -155,7 +155,7 @@ def test_shuffling_presents_each_row_once_a_pass():
     np.testing.assert_allclose(one.trace.wins.sum(axis=1), len(X))
     # One prototype, step 1: it stands on the last row presented, so four passes end on different rows.
     last = [fit(VQ(1.0), X, key=KEY, passes=p).prototypes[0] for p in range(1, 5)]
-    assert all(np.any(np.all(np.isclose(X, w, rtol=0, atol=SAME), axis=1)) for w in last)
+    assert all(np.any(np.all(np.isclose(X, w, rtol=0, atol=tolerances.MACHINE), axis=1)) for w in last)
     assert len(np.unique(np.round(last, 6), axis=0)) > 1
 
 
@@ -187,23 +187,23 @@ def test_a_pushed_winner_can_lose_to_the_next():
     fitted = fit(
         LVQ1(0.5), (X, y), key=KEY, passes=1, start=[[1.0], [-1.2]], shuffle=False, sample_weight=[3.0, 1e-300]
     )
-    np.testing.assert_allclose(fitted.prototypes, [[1.5], [-0.3]], atol=SAME)
+    np.testing.assert_allclose(fitted.prototypes, [[1.5], [-0.3]], atol=tolerances.MACHINE)
     # A huge weight moves it no further, although (1 + rate)^weight overflows.
     fitted = fit(
         LVQ1(0.5), (X, y), key=KEY, passes=1, start=[[1.0], [-1.2]], shuffle=False, sample_weight=[1e6, 1e-300]
     )
-    np.testing.assert_allclose(fitted.prototypes, [[1.5], [0.0]], atol=SAME)
+    np.testing.assert_allclose(fitted.prototypes, [[1.5], [0.0]], atol=tolerances.MACHINE)
     assert fitted.outcome == Outcome.converged
 
 
 def test_part_of_a_presentation_is_a_power():
     fitted = fit(VQ(0.3), np.array([[1.0]]), key=KEY, passes=1, start=[[3.0]], sample_weight=[2.5])
-    np.testing.assert_allclose(fitted.prototypes, [[1 + 2 * 0.7**2.5]], rtol=SAME)
+    np.testing.assert_allclose(fitted.prototypes, [[1 + 2 * 0.7**2.5]], rtol=tolerances.MACHINE)
     # Half a presentation, twice, is one: also for a pushed winner and for a step beyond the example.
     with jax.enable_x64(True):
         for gain in (0.3, -0.3):
             half = float(repeated(jnp.asarray(gain), 0.5))
-            assert 1 - (1 - half) ** 2 == pytest.approx(gain, abs=SAME)
+            assert 1 - (1 - half) ** 2 == pytest.approx(gain, abs=tolerances.MACHINE)
         assert float(repeated(jnp.asarray(1.5), 0.5)) == 0.75
 
 
@@ -212,7 +212,7 @@ def test_the_start_is_the_weighted_mean_of_each_class():
     weights = np.random.default_rng(2).random(len(X))
     fitted = fit(LVQ1(1e-15), (X, y), key=KEY, passes=1, sample_weight=weights)
     means = [np.average(X[y == c], axis=0, weights=weights[y == c]) for c in range(3)]
-    np.testing.assert_allclose(fitted.prototypes, means, atol=SAME)
+    np.testing.assert_allclose(fitted.prototypes, means, atol=tolerances.MACHINE)
 
 
 def test_several_start_apart_and_inside_their_class():
@@ -322,61 +322,6 @@ def test_rows_that_are_all_the_same_do_no_harm():
     fitted = fit(LVQ1(0.1), (X, y), key=KEY, prototypes_per_class=3)
     assert fitted.outcome == Outcome.converged
     np.testing.assert_allclose(fitted.prototypes, 0.1)
-
-
-# The step as JAX --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("all_move", [False, True])
-def test_update_is_the_same_eager_compiled_and_vectorised(all_move):
-    with jax.enable_x64(True):
-        rng = np.random.default_rng(0)
-        w, x, gain = (jnp.asarray(rng.normal(size=shape)) for shape in ((5, 4, 3), (5, 3), (5, 4)))
-        step = lambda w, x, gain: update(w, x, gain, all_move=all_move)  # noqa: E731
-        loop = np.stack([step(*each) for each in zip(w, x, gain, strict=True)])
-        for run in range(5):
-            d = np.sum((np.asarray(w[run]) - np.asarray(x[run])) ** 2, axis=1)
-            expected = np.array(w[run])
-            for s in range(4) if all_move else [int(np.argmin(d))]:
-                expected[s] += float(gain[run, s]) * (np.asarray(x[run]) - expected[s])
-            np.testing.assert_allclose(loop[run], expected, rtol=0, atol=SAME)
-        np.testing.assert_allclose(jax.jit(jax.vmap(step))(w, x, gain), loop, rtol=0, atol=SAME)
-
-
-def test_rules_rates_and_folds_share_one_compilation():
-    X, y = table(rows=190)
-    fit(LVQ1(0.1), (X, y), key=KEY, prototypes_per_class=2, passes=1)
-    before = learner._one_pass._cache_size()
-    for rule in (LVQ1(0.2), LVQPlus(0.3), Cautious(Decay(0.3, 2.0))):
-        fit(rule, (X[:170], y[:170]), key=KEY, prototypes_per_class=2, passes=2, sample_weight=np.full(170, 0.5))
-    assert learner._one_pass._cache_size() == before
-
-
-def test_memory_does_not_hold_rows_times_prototypes():
-    n, K, N = 4096, 64, 16
-    with jax.enable_x64(True):
-        labels, rows = np.arange(K), learner._Table(np.ones((n, N)), np.arange(K), np.arange(n) % K, np.ones(n))
-        w = np.ones((K, N))
-        world = learner._world(w, labels, rows, LVQ1(0.1), None)
-        compiled = learner._one_pass.lower(w, world, np.arange(n), n, all_move=False).compile()
-    assert compiled.memory_analysis().temp_size_in_bytes < 8 * n * K / 10
-
-
-def test_double_precision_inside_and_untouched_outside():
-    X, y = table()
-    fitted = fit(LVQ1(0.1), (X.astype(np.float32), y), key=KEY, passes=1)
-    assert fitted.prototypes.dtype == np.float64
-    assert not jax.config.jax_enable_x64
-    assert isinstance(fitted, Fitted)
-
-
-def test_nearest_far_from_the_origin():
-    rng = np.random.default_rng(0)
-    X, w = rng.normal(size=(3000, 2)), rng.normal(size=(700, 2))
-    expected = ((X[:, None] - w) ** 2).sum(axis=2)
-    index, squared = nearest(w + 1e7, X + 1e7)
-    np.testing.assert_array_equal(index, expected.argmin(axis=1))
-    np.testing.assert_allclose(squared, expected.min(axis=1), rtol=0, atol=1e-6)
 
 
 # Bad input -------------------------------------------------------------------------------------------------------

@@ -29,10 +29,10 @@ CASES = {
 }  # fmt: skip
 
 
-EARLY = [1.0, 2.0, 5.0, 10.0, 15.0, 20.0]
-LATE = [2.0, 5.0, 10.0, 20.0, 30.0, 50.0]
-"""One case is followed by vectors as far as by the chain. The others stop early, at two fifths of the cost: a rate or a
-separation that is wrong by 2.5 % is rejected there already."""
+EARLY = [1.0, 2.0, 5.0, 10.0]
+LATE = [1.0, 2.0, 5.0, 10.0, 15.0, 20.0]
+"""Times to which vectors are followed; in one case further, where a rate or a separation that is wrong by 2.5 % is
+rejected. The chain, which costs less, goes further in all of them."""
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -68,7 +68,9 @@ def test_prototypes_that_begin_at_one_place_share_what_they_win(name):
     rule, start = TOGETHER[name]
     curve = prototypes.curve(A, rule, alpha=ALPHA, start=start)
     assert np.all(curve.outcome == "converged")
-    chain = prototypes.measure(A, rule, alpha=TIMES, size=1000, start=start, key=jax.random.key(9), **CHAIN)
+    chain = prototypes.measure(
+        A, rule, alpha=[1.0, 2.0, 5.0, 10.0], size=1000, start=start, key=jax.random.key(9), **CHAIN
+    )
     proof = quenched.agreement(curve, chain, allowance=tolerances.FINITE_SIZE)
     assert proof.passed, str(proof)
 
@@ -76,7 +78,7 @@ def test_prototypes_that_begin_at_one_place_share_what_they_win(name):
 @pytest.mark.filterwarnings("ignore")
 def test_many_sizes_and_numbers_of_times_share_a_few_programs():
     def measurements():
-        for i in range(1, 14):
+        for i in (1, 2, 5, 9, 13):
             times = np.linspace(0, 0.5, i + 1)[1:]
             found = prototypes.measure(A, prototypes.LVQ1(0.2), alpha=times, size=20 + 15 * i, runs=4, tests=3, key=KEY)
             assert found.sizes["alpha"] == i
@@ -98,7 +100,7 @@ def test_the_spread_falls_as_one_over_root_n():
     sizes, spread = np.array([100, 400, 1600]), []
     for size in sizes:
         points = prototypes.measure(
-            A, prototypes.LVQ1(0.2), alpha=0.5, size=int(size), runs=2000, key=jax.random.key(5), **SHORT_CHAIN
+            A, prototypes.LVQ1(0.2), alpha=0.5, size=int(size), runs=1000, key=jax.random.key(5), **SHORT_CHAIN
         )
         spread.append(float(points.R_run.sel(prototype=1, cluster=1).std("run", ddof=1)))
     slope = np.polyfit(np.log(sizes), np.log(spread), 1)[0]

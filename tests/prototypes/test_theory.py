@@ -17,7 +17,7 @@ from tests import tolerances
 from tests.prototypes.cases import ALPHA, BROKEN, THREE, A, B
 from tests.systems import lvq21
 
-averages, sampled, orthants = jax.jit(winners.averages), jax.jit(winners.sampled), jax.jit(winners.orthants)
+averages, sampled, few = (jax.jit(f) for f in (winners.average, winners.average_many, winners.average_few))
 field = jax.jit(theory.field)
 
 GRAM = [[1.0, 0.3, -0.2], [0.3, 1.0, 0.1], [-0.2, 0.1, 1.0]]
@@ -63,7 +63,7 @@ def test_orthants_equal_the_closed_form_at_two_prototypes(seed, prior, v):
         priors = [prior, 0.6 * (1 - prior), 0.4 * (1 - prior)]
         mix = prototypes.Clusters(priors, (1, -1, -1), [1.3, 1.0, 0.7], [v, 1.0, 0.5], GRAM).mixture()
         R, Q = overlaps(seed, 2, GRAM)
-        for one, two in zip(averages(mix, R, Q), orthants(mix, R, Q), strict=True):
+        for one, two in zip(averages(mix, R, Q), few(mix, R, Q), strict=True):
             np.testing.assert_allclose(one, two, atol=tolerances.MACHINE)
 
 
@@ -78,7 +78,7 @@ def test_check_values_of_three_prototypes(double):
 def test_somebody_wins_and_what_is_won_adds_up(double, K):
     mix, (R, Q) = GENERAL.mixture(), overlaps(K, K, GRAM)
     average = averages(mix, R, Q)
-    mean_h, mean_b = winners.means(mix, R)
+    mean_h, mean_b = winners.project(mix, R)
     np.testing.assert_allclose(average.win.sum(axis=0), 1.0, atol=tolerances.QUADRATURE)
     np.testing.assert_allclose(average.h.sum(axis=0), mean_h, atol=tolerances.QUADRATURE)
     np.testing.assert_allclose(average.b.sum(axis=0), mean_b, atol=tolerances.QUADRATURE)
@@ -115,7 +115,7 @@ def close_pair(K, gap):
 def test_prototypes_close_to_each_other_still_share_everything(double, K, gap):
     mix, (R, Q) = GENERAL.mixture(), close_pair(K, gap)
     average = averages(mix, R, Q)
-    mean_h, _ = winners.means(mix, R)
+    mean_h, _ = winners.project(mix, R)
     np.testing.assert_allclose(average.win.sum(axis=0), 1.0, rtol=0, atol=2e-9)
     np.testing.assert_allclose(average.h.sum(axis=0), mean_h, rtol=0, atol=5e-9)
     if gap == 0:  # at one place: half each
@@ -166,18 +166,29 @@ def compiled(name, work):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_thirteen_lengths_cost_three_compilations():
+def test_a_second_curve_compiles_nothing_whatever_its_times_its_rule_and_its_sweep():
     def curves():
-        for count in (1, 2, 3, 5, 8, 13, 16, 17, 40, 100, 300, 501, 1000):
-            found = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=np.linspace(0, 5, count + 1)[1:])
+        for count in (2, 40):
+            found = prototypes.curve(A, prototypes.LVQPlus(0.3), alpha=np.linspace(0, 5, count + 1)[1:])
             assert found.sizes["alpha"] == count
+        assert prototypes.curve(B, prototypes.VQ(0.1), alpha=1.0, prior=[0.3, 0.4, 0.5]).sizes["prior"] == 3
 
-    assert compiled("_states", curves) <= 3
+    prototypes.curve(A, prototypes.LVQ1(0.2), alpha=1.0)
+    assert compiled("_kernel", curves) == 0
+
+
+def test_the_curve_is_the_state_at_its_times(double):
+    """Two drivers of one flow: scipy's on the host, diffrax in a compiled program."""
+    rule = prototypes.LVQ1(prototypes.Decay(0.4, 10.0))
+    curve = prototypes.curve(B, rule, alpha=[0.5, 3.0, 20.0], start=BROKEN)
+    state = jax.jit(lambda rule: theory.state(B, rule, jnp.array([0.5, 3.0, 20.0]), BROKEN))(rule)
+    for name in ("R", "Q", "error"):
+        np.testing.assert_allclose(curve[name], getattr(state, name), atol=tolerances.MACHINE)
 
 
 def test_a_curve_that_does_not_fit_in_memory_is_refused_before_it_is_made():
     many = np.broadcast_to(1.0, 10**10)  # no memory of its own
-    with pytest.raises(InputError, match="The learning curve must fit in memory"):
+    with pytest.raises(InputError, match="must fit in memory"):
         prototypes.curve(A, prototypes.LVQ1(0.2), alpha=many)
 
 

@@ -14,10 +14,10 @@ import pytest
 import xarray as xr
 
 import quenched
-from quenched import report
 from quenched.core.claims import Claim, Verdict, below
 from quenched.core.figures import Figure, Kind, Panel, Section, Series
-from quenched.core.results import OutputError
+from quenched.core.store import OutputError
+from quenched.papers import report
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -173,7 +173,7 @@ def test_a_report_that_cannot_be_written_is_put_elsewhere(tmp_path):
     with pytest.raises(OutputError, match="could not be written") as caught:
         write([figure()], [claim()], tmp_path / "file")
     refuge = Path(re.search(r"put in (\S+)\.$", str(caught.value)).group(1))
-    assert {"report.html", "agreement.json", "paper-figure_2.png"} <= {p.name for p in refuge.iterdir()}
+    assert {"report.html", "agreement.json", "paper-figure_2.png"} <= {p.name for p in refuge.parent.iterdir()}
 
 
 def test_a_disagreement_stands_beside_the_claims_that_rest_on_it(tmp_path):

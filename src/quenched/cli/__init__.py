@@ -1,9 +1,8 @@
-"""The command line: dispatch only, no science.
+"""The command line: it parses words and prints results, and computes nothing.
 
-Files: `entry` is the way in and out, `app` has the commands, `options` turns words into laws, rules and controls,
-`delivering` prints, saves and draws results, `screen` puts them in words and `digits` in numbers, `reading` has the
-options of tables, `forecasting` reads the table of a forecast and says what came of it, `density` is a command
-of its own and `describing` what it reads and says.
+Files: `entry` is the way in and out, `app` has the commands, `options` turns words into laws, rules and controls and
+`question` asks a science, `tables` reads the table of a command, `forecast`, `density` and `reproduction` are what
+those commands do, `delivery` prints, saves and draws results, `screen` and `digits` put them in words and numbers.
 """
 
 from quenched.cli.entry import main

@@ -1,48 +1,143 @@
-"""The command `quenched density`; what it reads and says is in `describing`, imported when it is called."""
+"""What `quenched density` reads and prints, for a reader with a table and no theory of fields."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
+import numpy as np
+import xarray as xr
+from rich.console import Console
+from rich.table import Table
 
-from quenched.cli.app import app
-from quenched.cli.delivering import Delivery, JsonOption, OutOption, PlotOption, QuietOption
-from quenched.cli.reading import DropCopiesOption, DropMissingOption, EncodingOption
+from quenched import io
+from quenched.cli import digits, screen, tables
+from quenched.core.types import InputError
+
+LEVEL = 0.9
+"""Of bands and intervals."""
+TAILS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+SHOWN = 5
+"""Values of the other column at which the density is printed."""
+FIGURES = {"mean": "mean", "deviation": "standard deviation", "median": "median", "low": "5% quantile",
+           "high": "95% quantile", "mode": "mode"}  # fmt: skip
+"""Summary of a density, and the words for it."""
 
 
-@app.command()
-def density(
-    data: Annotated[Path | None, typer.Argument(help="A CSV file; without it, petal lengths of irises.")] = None,
-    column: Annotated[str | None, typer.Option(help="The column whose density is asked for.")] = None,
-    given: Annotated[str | None, typer.Option(help="The column that the density shall hang on.")] = None,
-    bounds: Annotated[
-        str | None,
-        typer.Option(help="Where values end: LOW,HIGH; either may be left out."),
-    ] = None,
-    drop_missing: DropMissingOption = False,
-    drop_copies: DropCopiesOption = False,
-    encoding: EncodingOption = None,
-    out: OutOption = None,
-    plot: PlotOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """How is a column of a table distributed, how sure is that, and how does it hang on another column?
+Ends = tuple[float | None, float | None]
 
-    The density is smooth; how smooth, the data decide. Bands and intervals hold 90% of the probability.
 
-    Example: quenched density houses.csv --column price --given area --plot price.png
-    """
-    from quenched.cli import describing
+def read(data: Path | None, column: str | None, given: str | None, **how: Any) -> tuple[io.Table, str]:
+    """The table, with the asked column as target, and its name."""
+    role = "the column whose density is asked for"
+    if not tables.is_given(data, "density", "--column", column, role, given=given, **how):
+        iris = io.bundled("iris")
+        table = io.Table(np.zeros((len(iris.inputs), 0)), iris.inputs[:, 2], (), "petal length (cm)")
+        return table, "scikit-learn's iris data, because no file was given"
+    if column == given:
+        raise InputError(f"Options --column and --given must name different columns, but both are {column!r}.")
+    found, called = tables.read(data, None, [name for name in (column, given) if name is not None], **how)
+    for name, values in zip(found.names, found.inputs.T, strict=True):
+        tables.require_spread(called, name, values)
+    table = found._replace(inputs=found.inputs[:, 1:], targets=found.inputs[:, 0])
+    return table._replace(names=found.names[1:], target=found.names[0]), called
 
-    how = {"drop_missing": drop_missing, "drop_copies": drop_copies, "encoding": encoding}
-    table, called = describing.read(data, column, given, **how)
-    ends = describing.ends(bounds, given)
-    delivery = Delivery(out, plot, json, quiet)
-    delivery.check()
-    delivery.notes(table.notes)
-    with delivery.working(f"Learning from {called} ..."):
-        result = describing.describe(table, ends).assign_attrs(data=called)
-    return delivery.hand_over([result], result, show=describing.show, notes=table.notes)
+
+def ends(text: str | None, given: str | None) -> Ends:
+    """The ends of the support: numbers, or None for an unknown end."""
+    if text is None:
+        return None, None
+    if given is not None:
+        raise InputError("Option --bounds must be given without --given, but it comes with it.")
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        low, high = (float(part) if part else None for part in parts)
+    except ValueError:
+        low = high = np.nan
+    if not all(end is None or np.isfinite(end) for end in (low, high)):
+        raise InputError("Option --bounds must be two numbers with a comma between them, either of which may be left "
+                         f"out, such as '0,100' or '0,', but {text!r} was given.")  # fmt: skip
+    if low is not None and high is not None and not low < high:
+        raise InputError(f"Option --bounds must rise, but {text!r} was given.")
+    return low, high
+
+
+def describe(table: io.Table, bounds: Ends = (None, None)) -> xr.Dataset:
+    """The density of a table's target, or that given its one column, as a dataset."""
+    assert table.targets is not None
+    if not table.names:
+        return _density(table.targets, bounds).assign_attrs(column=str(table.target))
+    from quenched.estimators import FieldConditional
+
+    found = FieldConditional().fit(table.inputs, table.targets).describe(LEVEL)
+    return found.assign_attrs(column=str(table.target), given=table.names[0])
+
+
+def _check_inside(y: np.ndarray, bounds: Ends) -> None:
+    """Check that the bounds contain all values."""
+    low, high = bounds
+    beyond = [f"down to {digits.number(y.min())}"] if low is not None and y.min() < low else []
+    beyond += [f"up to {digits.number(y.max())}"] if high is not None and y.max() > high else []
+    if beyond:
+        raise InputError(f"Option --bounds must hold all values of the column, but they reach {' and '.join(beyond)}.")
+
+
+def _density(y: np.ndarray, bounds: Ends) -> xr.Dataset:
+    """The density of a column with its band, a histogram beside it, and its figures as attributes."""
+    from quenched.estimators import FieldDensity
+
+    _check_inside(y, bounds)
+    found = FieldDensity(bounds=bounds).fit(y).describe(LEVEL)
+    x, P = found["value"].values, found["density"].values
+    below = np.concatenate([[0.0], np.cumsum((P[1:] + P[:-1]) / 2 * np.diff(x))])
+    mass = P / P.sum()
+    mean, quantiles = mass @ x, np.interp([0.5, *TAILS], below / below[-1], x)
+    own = [y.mean(), y.std(), *np.quantile(y, [0.5, *TAILS])]
+    figures = [mean, np.sqrt(mass @ (x - mean) ** 2), *quantiles, x[np.argmax(P)]]
+    about = dict(zip(FIGURES, figures, strict=True))
+    about |= {f"sample_{name}": value for name, value in zip(list(FIGURES)[:-1], own, strict=True)}
+    about |= {name: end for name, end in zip(("lower_bound", "upper_bound"), bounds, strict=True) if end is not None}
+    return found.assign_attrs(about)
+
+
+def show(result: xr.Dataset, console: Console) -> None:
+    """Print the figures of a density, and how smooth it is."""
+    a = result.attrs
+    given = f" given {a['given']}" if "given" in a else ""
+    screen.say(console, f"{a['data']}: {int(a['rows']):,} rows, density of {a['column']}{given}", "")
+    console.print(_over_given(result) if given else _figures(result), highlight=False)
+    screen.say(console, "", *_smoothness(result))
+
+
+def _figures(result: xr.Dataset) -> Table:
+    """Figures of the density, and those of the rows beside them."""
+    grid = screen.grid("", "of the density", "of the rows")
+    for name, words in FIGURES.items():
+        own = result.attrs.get(f"sample_{name}")
+        grid.add_row(words, digits.number(result.attrs[name]), "" if own is None else digits.number(own))
+    return grid
+
+
+def _over_given(result: xr.Dataset) -> Table:
+    """Figures of the density at a few values of the other column."""
+    names = ("mean", "median", "low", "high")
+    grid = screen.grid(str(result.attrs["given"]), *(FIGURES[name] for name in names))
+    for i in np.linspace(0, result.sizes["given"] - 1, SHOWN).astype(int):
+        one = result.isel(given=i)
+        grid.add_row(*(digits.number(one[name]) for name in ("given", *names)))
+    return grid
+
+
+def _smoothness(result: xr.Dataset) -> list[str]:
+    """The smoothness that was chosen by evidence, in words."""
+    a = result.attrs
+    along = (f" along {a['given']}", f" along {a['column']}") if "given" in a else ("",)
+    chosen = ", ".join(
+        f"derivative {order}{where} with strength {strength:.2g}"
+        for order, where, strength in zip((a["order"], 3), along, np.atleast_1d(a["strength"]), strict=False)
+    )
+    ends = {"lower_bound": "not below", "upper_bound": "not above"}
+    bounds = " and ".join(f"{word} {digits.number(a[name], zeros=False)}" for name, word in ends.items() if name in a)
+    kept = [f"Values are taken to lie {bounds}."] if bounds else []
+    return [*kept, f"Smoothness of the log-density, chosen by evidence: {chosen}, on a grid of unit length. "
+                   f"Log-evidence {a['log_evidence']:.1f}."]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Numbers as people read them: significant digits, and no powers of ten where nobody uses them."""
+"""Numbers for people to read: significant digits, and no powers of ten where nobody uses them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 MOST_DECIMALS = 9
-"""Digits behind the point, beyond which a number is written with a power of ten."""
+"""Decimals beyond which a number is written with a power of ten."""
 GROUPED, POWERS = 1e3, 1e12
-"""From where on thousands are marked, and powers of ten used."""
+"""Where separators of thousands begin, and where powers of ten do."""
 
 
 def number(value: Any, digits: int = 4, *, zeros: bool = True) -> str:
-    """A number with so many significant digits.
+    """A number with a few significant digits.
 
     Args:
         value: the number.
-        digits: how many.
-        zeros: whether zeros at the end are kept, as in columns.
+        digits: how many digits.
+        zeros: whether trailing zeros are kept, as in columns.
 
     Examples:
         >>> from quenched.cli.digits import number
@@ -55,7 +55,7 @@ def with_error(value: Any, error: Any) -> str:
 
 
 def alike(scale: float, digits: int = 3) -> Callable[..., str]:
-    """How to write numbers that vary by so much: all with as many decimals, and a sign where that is asked for.
+    """A format for numbers of one scale: all with the same number of decimals, and a sign on request.
 
     Examples:
         >>> from quenched.cli.digits import alike
@@ -67,3 +67,26 @@ def alike(scale: float, digits: int = 3) -> Callable[..., str]:
     decimals = max(digits - 1 - place, 0)
     form = f",.{decimals}f" if decimals <= MOST_DECIMALS and scale < POWERS else f".{digits + 1}g"
     return lambda value, sign="": f"{value:{sign}{form}}"
+
+
+def count(m: Any) -> str:
+    """A number of examples."""
+    return f"{float(m):,.0f}"
+
+
+def about(m: float) -> str:
+    """A number of examples that is known to a factor of two at best: two digits of it."""
+    place = 10 ** max(int(np.floor(np.log10(max(m, 1)))) - 1, 0)
+    return f"{round(m / place) * place:,}"
+
+
+def total(m: float, rows: float, width: float = np.inf) -> str:
+    """A number of examples above `rows`, rounded to two digits of the excess and so never below `rows`.
+
+    Args:
+        m: the number.
+        rows: the number of rows at hand.
+        width: rounding changes the number by at most a twentieth of this.
+    """
+    place = 10 ** max(int(np.floor(np.log10(max(min(m - rows, width), 1.0)))) - 1, 0)
+    return count(round(m / place) * place)

@@ -1,4 +1,4 @@
-"""The way in and out: whatever goes wrong is one line on standard error and an exit code, never a traceback."""
+"""The entry point: any error is one line on standard error and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from quenched.cli import density as density  # commands, which register themselves
-from quenched.cli import reproducing as reproducing
 from quenched.cli.app import app
-from quenched.cli.delivering import Stop
+from quenched.cli.delivery import Stop
 
 MOST_COMPILED = 2**30
 """Bytes of compiled programs that are kept between calls."""
@@ -28,12 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the words after `quenched`; by default those of the process.
 
     Returns:
-        0, or 2 for bad input, a place that cannot be written or a cluster that is lost, 3 where an answer was refused,
+        0, or 2 for bad input, a place that cannot be written or a cluster that is lost, 3 if no answer can be given,
         130 for an interrupt, 1 for a fault of ours.
     """
     _cache_compilations()
     with warnings.catch_warnings():
-        warnings.filterwarnings("default", category=UserWarning)  # advice is a line, whatever Python was told
+        warnings.filterwarnings("default", category=UserWarning)  # warnings are printed whatever Python's own filters
         warnings.showwarning = lambda message, *_: _say(f"warning: {message}")
         try:
             code = app(args=arguments, prog_name="quenched", standalone_mode=False)
@@ -47,16 +45,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(line: str) -> None:
-    """Print a line on standard error; nothing that came from outside moves or colours the terminal."""
+    """Print a line on standard error, without characters that control the terminal."""
     from quenched.core.types import printable
 
     print(printable(line.replace("\n", " ")), file=sys.stderr)
 
 
 def _explain(error: Exception) -> tuple[str, int]:
-    """The line and the exit code of an exception; what is our fault is raised again if a traceback is asked for."""
+    """The line and the exit code of an exception; with QUENCHED_TRACEBACK set, unexpected ones are raised again."""
     from quenched.core.ensemble import ClusterError
-    from quenched.core.results import OutputError
+    from quenched.core.store import OutputError
     from quenched.core.types import InputError
 
     if isinstance(error, Stop):
@@ -90,7 +88,7 @@ def _cache_compilations() -> None:
 
 
 def _trim(folder: Path) -> None:
-    """Remove the compiled programs that were used longest ago, beyond `MOST_COMPILED` bytes of them."""
+    """Remove the least recently used compiled programs beyond `MOST_COMPILED` bytes."""
     found = []
     for path in folder.glob("jax-*/*"):
         with contextlib.suppress(OSError):  # another command may have removed it
@@ -106,7 +104,7 @@ def _trim(folder: Path) -> None:
 
 
 def _processor() -> str:
-    """The kind of processor: what is compiled for one may not run on another that shares the home folder."""
+    """The kind of processor: programs compiled for one may not run on another that shares the home folder."""
     kind = platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

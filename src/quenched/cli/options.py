@@ -1,9 +1,9 @@
 """From words to declarations: the only place where strings name laws, rules, starts and simulators.
 
-A science is found by what its package exports: laws are subclasses of its `model.Law`, rules of `model.Rule`, starts of
-`model.Start`, simulators of `simulation.Simulator`. An option that no command knows is a control: a field of the law or
-the rule, or a keyword of the verb. Values are `0.8`, lists `1,2,5`, ranges `0:50:501` (from, to, how many) and, for
-fields with several numbers, rows `1,1/1,0.25`.
+Laws are the exported subclasses of a science's `model.Law`, rules of `model.Rule`, starts of `model.Start`, simulators
+of `simulation.Simulator`. An option that is not the command's own is a control: a field of the law or the rule, or a
+keyword of the verb. Values are `0.8`, lists `1,2,5`, ranges `0:50:501` (from, to, how many) and, for fields with
+several numbers, rows `1,1/1,0.25`.
 """
 
 from __future__ import annotations
@@ -14,26 +14,22 @@ import enum
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 import quenched
-from quenched.core.types import InputError, reals
+from quenched.core.types import InputError, real, reals
 
 LONGEST = 1_000_000
 """Values in one range."""
-
-TABLES = {
-    "fields": "quenched density DATA.csv --column COLUMN",
-    "processes": "quenched forecast DATA.csv --target COLUMN",
-}
-"""Sciences whose law is a table of data, which words cannot give, and the command that reads one."""
-
 SET_BY_COMMAND = ("size", "runs", "key", "start", "simulator", "executor", "folder")
 """Keywords of a verb that have options of their own."""
+
+
+# Sciences and their names ---------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +38,7 @@ class Science:
 
     name: str
     package: ModuleType
+    command: str
     laws: dict[str, type]
     rules: dict[str, type]
     starts: dict[str, type]
@@ -49,31 +46,25 @@ class Science:
 
 
 def science(name: str | None) -> Science:
-    """Find a science whose law can be declared in words.
-
-    Raises:
-        InputError: if there is no such science, or its law is a table.
-    """
-    sciences = quenched.SCIENCES
-    if name not in sciences:
-        raise InputError(f"Argument SCIENCE must be one of: {', '.join(sciences)}; but {_given(name, sciences)}.")
-    if name in TABLES:
-        raise InputError(f"Argument SCIENCE must be one whose law can be said in options, but that of {name} is a "
-                         f"table of data: use `{TABLES[name]}`.")  # fmt: skip
-    return introspect(name)
+    """Find a science whose law can be declared in words."""
+    found = introspect(name)
+    if found.command:
+        raise InputError(f"Argument SCIENCE must be one whose law can be given by options, but the law of {name} is a "
+                         f"table of data: use `{found.command}`.")  # fmt: skip
+    return found
 
 
-def introspect(name: str) -> Science:
+def introspect(name: str | None) -> Science:
     """What a science exports."""
-    package = importlib.import_module(f"quenched.{name}")
-    model = importlib.import_module(f"quenched.{name}.model")
-    simulation = importlib.import_module(f"quenched.{name}.simulation")
+    _check_name("Argument SCIENCE", name, quenched.SCIENCES)
+    package, model, simulation = (importlib.import_module(f"quenched.{name}{m}") for m in ("", ".model", ".simulation"))
     kinds = (model, "Law"), (model, "Rule"), (model, "Start"), (simulation, "Simulator")
-    return Science(name, package, *(_exported(package, getattr(home, kind, None)) for home, kind in kinds))
+    tables = (_exported(package, getattr(home, kind, None)) for home, kind in kinds)
+    return Science(str(name), package, model.SCIENCE.command, *tables)
 
 
 def _exported(package: ModuleType, base: type | None) -> dict[str, type]:
-    """The classes a package exports below `base` that can be made, in the order in which they are written."""
+    """The classes below `base` that a package exports and that can be instantiated, in the order of the source."""
     every = [getattr(package, name) for name in package.__all__]
     kinds = [c for c in every if base and isinstance(c, type) and issubclass(c, base) and c is not base]
     made = [c for c in kinds if not inspect.isabstract(c)]
@@ -86,41 +77,45 @@ def kebab(name: str) -> str:
 
 
 def pick(option: str, table: dict[str, type], name: str | None) -> type:
-    """Choose a class by name; without a name, the only one that can be made without any argument.
-
-    Raises:
-        InputError: if there is no such name, or it is missing where there is a choice.
-    """
+    """Choose a class by name; without a name, the only one that can be made without any argument."""
     if name is None:
-        complete = [c for c in table.values() if not _required(c)]
+        complete = [c for c in table.values() if not required(c)]
         if len(complete) == 1:
             return complete[0]
         raise InputError(f"Option {option} must be given, as one of: {', '.join(table)}.")
-    plain = {_squeeze(known): c for known, c in table.items()}
-    if _squeeze(name) not in plain:
-        raise InputError(f"Option {option} must be one of: {', '.join(table)}; but {_given(name, table)}.")
-    return plain[_squeeze(name)]
+
+    def squeeze(name: str) -> str:  # lvq2.1 is LVQ21, lvq+ is LVQPlus
+        return re.sub(r"[-_. ]", "", name.lower().replace("+", "plus"))
+
+    plain = {squeeze(known): c for known, c in table.items()}
+    if squeeze(name) not in plain:
+        _check_name(f"Option {option}", name, table)
+    return plain[squeeze(name)]
 
 
-def _squeeze(name: str) -> str:
-    """A name without what people write differently: lvq2.1 is LVQ21, lvq+ is LVQPlus."""
-    return re.sub(r"[-_. ]", "", name.lower().replace("+", "plus"))
+def _check_name(what: str, name: str | None, known: Collection[str]) -> None:
+    """Check that a name is known, and otherwise suggest the closest one."""
+    if name is None or name not in known:
+        given = "none was given" if name is None else f"{name!r} was given{_meant(name.lower(), known)}"
+        raise InputError(f"{what} must be one of: {', '.join(known)}; but {given}.")
 
 
-def _given(name: str | None, known: Any) -> str:
-    """What was given, and what may have been meant."""
-    if name is None:
-        return "none was given"
-    close = difflib.get_close_matches(name.lower(), list(known), n=1)
-    return f"{name!r} was given" + (f" (did you mean {close[0]}?)" if close else "")
+def _meant(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def required(cls: type) -> list[str]:
+    """Fields without a default."""
+    empty = dataclasses.MISSING
+    return [f.name for f in dataclasses.fields(cls) if f.default is empty and f.default_factory is empty]
+
+
+# Values ---------------------------------------------------------------------------------------------------------------
 
 
 def extra_options(words: Sequence[str]) -> dict[str, str]:
-    """Pairs of `--name value` or `--name=value`, by name with underscores.
-
-    Raises:
-        InputError: for words that are no such pairs.
-    """
+    """Pairs of `--name value` or `--name=value`, by name with underscores."""
     found: dict[str, str] = {}
     rest = list(words)
     while rest:
@@ -140,11 +135,7 @@ def extra_options(words: Sequence[str]) -> dict[str, str]:
 
 
 def numbers(option: str, text: str) -> Any:
-    """A number, a list for `1,2,5` or `0:50:501`, a list of lists for `1,1/1,0.25`.
-
-    Raises:
-        InputError: for other text.
-    """
+    """A number, a list for `1,2,5` or `0:50:501`, a list of lists for `1,1/1,0.25`."""
     try:
         rows = [[x for item in row.split(",") for x in _range(item)] for row in text.split("/")]
         if len({len(row) for row in rows}) > 1:
@@ -168,44 +159,59 @@ def _range(text: str) -> list[float]:
     return np.linspace(float(low), float(high), int(count)).tolist()
 
 
+def start(found: Science, text: str | None) -> Any:
+    """A start by name (`near-origin`) or by its fields (`R=0,0/0,0;Q=1,0/0,1`)."""
+    if text is None:
+        return None
+    if "=" not in text:
+        return pick("--start", {k: c for k, c in found.starts.items() if not required(c)}, text)()
+    pairs = dict(pair.split("=", 1) for pair in text.split(";") if "=" in pair)
+    values = {name.strip(): numbers("--start", value) for name, value in pairs.items()}
+    for cls in found.starts.values():
+        if set(required(cls)) <= set(values) <= {f.name for f in dataclasses.fields(cls)}:
+            return cls(**values)
+    forms = [form(cls) for cls in found.starts.values()]
+    raise InputError(f"Option --start must be a name or one of: {', '.join(forms)}; but {text!r} was given.")
+
+
+def form(cls: type) -> str:
+    """The fields of a start, as they are typed."""
+    return ";".join(f"{f.name}=..." for f in dataclasses.fields(cls))
+
+
+def executor(workers: int | None, scheduler: str | None) -> Any:
+    """Where to run."""
+    if workers is not None and scheduler is not None:
+        raise InputError("Options --workers and --scheduler must not both be given, but they are.")
+    if scheduler is not None:
+        return quenched.Dask(scheduler)
+    return None if workers is None else quenched.Processes(workers)
+
+
+# Law, rule and controls -----------------------------------------------------------------------------------------------
+
+
 def declare(
-    found: Science,
-    verb: Callable[..., Any],
-    law: str | None,
-    rule: str | None,
-    extra: dict[str, str],
+    found: Science, verb: Callable[..., Any], law: str | None, rule: str | None, extra: dict[str, str],
     known: Sequence[str],
-) -> tuple[Any, Any, dict[str, Any]]:
-    """Make law, rule and the controls of a verb from options.
-
-    Args:
-        found: the science.
-        verb: `curve` or `measure`.
-        law: name of the law.
-        rule: name of the rule.
-        extra: options that the command does not know.
-        known: options that it knows, to guess what was meant.
-
-    Raises:
-        InputError: for an option that nobody has, or a value that its owner refuses.
-    """
+) -> tuple[Any, Any, dict[str, Any]]:  # fmt: skip
+    """Make law, rule and the controls of a verb from options."""
     owners = {"law": pick("--law", found.laws, law), "rule": pick("--rule", found.rules, rule)}
     keywords = verb_keywords(verb)
     fixed: dict[str, dict[str, Any]] = {"law": {}, "rule": {}}
     controls: dict[str, Any] = {}
     for name, text in extra.items():
         if name in keywords:
-            controls[name] = _keyword(found, name, str(keywords[name].annotation), text)
+            controls[name] = _keyword(found, name, text)
             continue
         owner, field = _owner(owners, name, [*keywords, *known])
-        single, swept = _split(owners[owner], field, name, numbers(_option(name), text))
-        fixed[owner][field] = single
+        fixed[owner][field], swept = _split(owners[owner], field, name, numbers(_option(name), text))
         if swept is not None:
             controls[name] = swept
     for name, keyword in keywords.items():
         if keyword.default is keyword.empty and name not in controls:
             raise InputError(f"Option {_option(name)} must be given, for example {_option(name)} 0:50:501.")
-    return _make("law", owners, fixed), _make("rule", owners, fixed), controls
+    return _make(owners["law"], fixed["law"]), _make(owners["rule"], fixed["rule"]), controls
 
 
 def verb_keywords(verb: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -214,32 +220,24 @@ def verb_keywords(verb: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {p.name: p for p in every if p.kind is p.KEYWORD_ONLY and p.name not in SET_BY_COMMAND}
 
 
-def _keyword(found: Science, name: str, annotation: str, text: str) -> Any:
-    """The value of a keyword of a verb: numbers, or one of an enumeration that the science exports."""
-    for word in re.findall(r"\w+", annotation):
-        kind = getattr(found.package, word, None)
-        if isinstance(kind, enum.EnumType):
-            if text not in kind.__members__:
-                known = kind.__members__
-                raise InputError(
-                    f"Option {_option(name)} must be one of: {', '.join(known)}; but {_given(text, known)}."
-                )
-            return kind[text]
+def _keyword(found: Science, name: str, text: str) -> Any:
+    """The value of a keyword of a verb: numbers, or a member or subclass of the exported class of that name."""
+    kind = getattr(found.package, name.title(), None)
+    if isinstance(kind, enum.EnumType):
+        _check_name(f"Option {_option(name)}", text, kind.__members__)
+        return kind[text]
+    if isinstance(kind, type):
+        return pick(_option(name), _exported(found.package, kind), text)()
     value = numbers(_option(name), text)
-    return _whole(value) if "int" in annotation else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _whole(value: Any) -> Any:
-    """A whole number as an int, for arguments that count; others are refused where they are used."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def _owner(owners: dict[str, type], name: str, others: Sequence[str]) -> tuple[str, str]:
-    """Whose field an option is."""
+    """Whether an option is a field of the law or of the rule, and its name there."""
     fields = {owner: {f.name for f in dataclasses.fields(cls)} for owner, cls in owners.items()}
     for owner in owners:
         if name.startswith(f"{owner}_") and name.removeprefix(f"{owner}_") in fields[owner]:
@@ -248,22 +246,21 @@ def _owner(owners: dict[str, type], name: str, others: Sequence[str]) -> tuple[s
     if len(having) == 1:
         return having[0], name
     if having:
-        raise InputError(f"Option {_option(name)} must say whose it is, but law and rule both have it: give "
+        raise InputError(f"Option {_option(name)} must name its owner, but law and rule both have it: give "
                          f"--law-{name} or --rule-{name}.")  # fmt: skip
     known = [_option(n) for n in dict.fromkeys([*others, *sorted(fields["law"] | fields["rule"])])]
-    close = difflib.get_close_matches(_option(name), known, n=1)
-    meant = f" (did you mean {close[0]}?)" if close else ""
-    whose = f"{kebab(owners['law'].__name__)} and {kebab(owners['rule'].__name__)}"
-    raise InputError(f"Option {_option(name)} must be one that {whose} have, but it is not{meant}: {', '.join(known)}.")
+    whose = " and ".join(kebab(cls.__name__) for cls in owners.values())
+    raise InputError(f"Option {_option(name)} must be one that {whose} have, but it is not"
+                     f"{_meant(_option(name), known)}: {', '.join(known)}.")  # fmt: skip
 
 
 def _split(cls: type, field: str, name: str, value: Any) -> tuple[Any, Any]:
     """The value with which to declare, and the values to sweep (None: it is not swept)."""
     declared = next(f for f in dataclasses.fields(cls) if f.name == field)
-    depth = np.ndim(value)
-    if declared.metadata.get("converter") is reals:  # an array, which is never swept from here
+    depth, converter = np.ndim(value), declared.metadata.get("converter")
+    if converter is reals:  # an array, which is never swept from here
         return (value if depth else [value]), None
-    axes = 1 if "tuple" in str(declared.type) else 0
+    axes = 0 if converter is real else 1
     if depth <= axes:
         return ([value] if depth < axes else value), None
     if depth > axes + 1 or declared.metadata.get("static"):
@@ -272,54 +269,9 @@ def _split(cls: type, field: str, name: str, value: Any) -> tuple[Any, Any]:
     return value[0], (np.asarray(value) if axes else value)
 
 
-def _make(owner: str, owners: dict[str, type], fixed: dict[str, dict[str, Any]]) -> Any:
-    """Declare the law or the rule."""
-    missing = [name for name in _required(owners[owner]) if name not in fixed[owner]]
-    if missing:
-        name = kebab(owners[owner].__name__)
-        raise InputError(f"Option {_option(missing[0])} must be given, because {name} has no default for it.")
-    return owners[owner](**fixed[owner])
-
-
-def _required(cls: type) -> list[str]:
-    """Fields without a default."""
-    empty = dataclasses.MISSING
-    return [f.name for f in dataclasses.fields(cls) if f.default is empty and f.default_factory is empty]
-
-
-def start(found: Science, text: str | None) -> Any:
-    """A start by name (`near-origin`) or by its fields (`R=0,0/0,0;Q=1,0/0,1`).
-
-    Raises:
-        InputError: if there is no such start, or it refuses the values.
-    """
-    if text is None:
-        return None
-    if "=" not in text:
-        cls = pick("--start", {k: c for k, c in found.starts.items() if not _required(c)}, text)
-        return cls()
-    pairs = dict(pair.split("=", 1) for pair in text.split(";") if "=" in pair)
-    values = {name.strip(): numbers("--start", value) for name, value in pairs.items()}
-    for cls in found.starts.values():
-        if set(_required(cls)) <= set(values) <= {f.name for f in dataclasses.fields(cls)}:
-            return cls(**values)
-    forms = [";".join(f"{f.name}=..." for f in dataclasses.fields(c)) for c in found.starts.values()]
-    raise InputError(f"Option --start must be a name or one of: {', '.join(forms)}; but {text!r} was given.")
-
-
-def start_of(verb: Callable[..., Any], begin: Any, *, needed: bool = True) -> dict[str, Any]:
-    """The start as a keyword, for a verb that has one.
-
-    Args:
-        verb: `curve` or `measure`.
-        begin: the start, or None.
-        needed: whether the user gave it for this verb.
-
-    Raises:
-        InputError: if it was given for a verb that has none.
-    """
-    if "start" in inspect.signature(verb).parameters:
-        return {"start": begin}
-    if needed and begin is not None:
-        raise InputError("Option --start must not be given here, but it is: this theory does not depend on the start.")
-    return {}
+def _make(cls: type, fields: dict[str, Any]) -> Any:
+    """Declare a law or a rule."""
+    if missing := [name for name in required(cls) if name not in fields]:
+        raise InputError(f"Option {_option(missing[0])} must be given, because {kebab(cls.__name__)} has no default "
+                         "for it.")  # fmt: skip
+    return cls(**fields)

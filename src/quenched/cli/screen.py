@@ -1,16 +1,16 @@
-"""What the terminal shows: a few numbers of a result, agreement, and the fields of a science."""
+"""What the terminal shows: tables and lines, a few numbers of a result, agreement, and the fields of a science."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from quenched.cli import digits, options
@@ -21,6 +21,27 @@ ROWS = 12
 """Quantities shown."""
 COLUMNS = 5
 """Points shown."""
+
+
+def say(console: Console, *lines: str, style: str = "") -> None:
+    """Print lines; nothing in them is markup."""
+    for line in lines:
+        console.print(escape(line), style=style, highlight=False)
+
+
+def grid(*columns: str) -> Table:
+    """An empty table of numbers."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in columns:
+        table.add_column(escape(name), justify="right", no_wrap=True)
+    return table
+
+
+def titled(console: Console, title: str, table: Table) -> None:
+    """Print a table below its title."""
+    say(console, "")
+    say(console, title, style="bold")
+    console.print(table, highlight=False)
 
 
 def show(result: xr.Dataset, console: Console) -> None:
@@ -35,8 +56,7 @@ def show(result: xr.Dataset, console: Console) -> None:
     for label, name, place in rows[:ROWS]:
         table.add_row(label, *(_value(result, name, {**place, **spot}) for spot in spots))
     console.print(table)
-    for line in _remarks(result, len(rows), len(spots), dims):
-        console.print(line, style="dim", highlight=False)
+    say(console, *_remarks(result, len(rows), len(spots), dims), style="dim")
 
 
 def _quantities(result: xr.Dataset) -> list[str]:
@@ -133,47 +153,43 @@ def explain(found: options.Science, verb: Callable[..., Any], console: Console) 
         before: dict[str, Any] = {}
         for name, cls in table.items():
             console.print(f"[cyan]{name}[/]  {_plain((cls.__doc__ or '').strip().splitlines()[0])}", highlight=False)
-            fields = _fields(cls)
-            if fields != before:  # rules often have the same fields: said once
+            words = {name: text for base in reversed(cls.__mro__) for name, text in _documented(base).items()}
+            fields = {f.name: (f.default, words.get(f.name, "")) for f in dataclasses.fields(cls)}
+            if fields != before:  # rules often have the same fields, which are then printed once
                 _print_fields(console, fields)
             before = fields
     if found.starts:
-        console.print(f"\n[bold]Starts, --start[/]\n{', '.join(map(_form, found.starts.values()))}", highlight=False)
+        forms = ", ".join(f"{name} ({options.form(cls)})" for name, cls in found.starts.items())
+        console.print(f"\n[bold]Starts, --start[/]\n{forms}", highlight=False)
     console.print(f"\n[bold]Simulators, --simulator[/]\n{', '.join(found.simulators)}", highlight=False)
-
-
-def _form(cls: type) -> str:
-    """How a start is written."""
-    fields = ";".join(f"{f.name}=..." for f in dataclasses.fields(cls))
-    return f"{options.kebab(cls.__name__)} ({fields})"
 
 
 def _print_fields(console: Console, fields: dict[str, tuple[Any, str]]) -> None:
     table = Table(box=None, show_header=False, padding=(0, 1, 0, 2))
     for name, (default, words) in fields.items():
         none = any(default is nothing for nothing in (dataclasses.MISSING, inspect.Parameter.empty, None))
-        shown = "" if none else f"{default}"
-        table.add_row(f"--{name.replace('_', '-')}", shown, words)
+        table.add_row(f"--{name.replace('_', '-')}", "" if none else f"{default}", words)
     console.print(table, highlight=False)
 
 
-def _fields(cls: type) -> dict[str, tuple[Any, str]]:
-    """Fields of a law or rule: default and meaning."""
-    words: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        words |= _documented(base)
-    return {f.name: (f.default, words.get(f.name, "")) for f in dataclasses.fields(cls)}
-
-
 def _documented(thing: Any) -> dict[str, str]:
-    """The entries of a docstring's list of arguments or attributes."""
-    text = inspect.cleandoc(thing.__doc__ or "")
-    section = re.search(r"^(?:Args|Attributes):\n((?:[ ]+.*\n?|\n)+)", text, flags=re.MULTILINE)
-    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", section.group(1) if section else "", flags=re.MULTILINE)
-    return {name: _plain(" ".join(words.split())) for name, words in entries}
+    """The entries below `Args:` or `Attributes:` of a docstring: lines "    name: words", continued further in."""
+    found: dict[str, str] = {}
+    inside, name = False, ""
+    for line in inspect.cleandoc(thing.__doc__ or "").splitlines():
+        indent = len(line) - len(line.lstrip())
+        if line and not indent:
+            inside = line in ("Args:", "Attributes:")
+        elif inside and indent == 4 and ": " in line:
+            name, words = line.strip().split(": ", 1)
+            found[name] = words
+        elif inside and indent > 4:
+            found[name] += f" {line.strip()}"
+    return {name: _plain(words) for name, words in found.items()}
 
 
 def _plain(text: str) -> str:
-    """Mathematics without its signs, which a terminal does not set."""
-    words = re.sub(r"\\", " ", text.replace("$", "").replace(r"\cdot", "·"))
-    return " ".join(words.split()).replace("( ", "(").replace("[", "\\[")
+    """Text without the signs of mathematics, which a terminal cannot set, and of markup."""
+    for sign, plain in (("$", ""), (r"\cdot", "·"), ("\\", " ")):
+        text = text.replace(sign, plain)
+    return escape(" ".join(text.split()).replace("( ", "("))

@@ -1,11 +1,14 @@
-"""The grammar of an error: "Argument `x` must ..., but ...". Traced values pass: they have no number yet."""
+"""Checks of arguments, with errors of one form: "Argument `x` must ..., but ...".
+
+Values that JAX traces pass: they have no number yet.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import operator
 import os
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +19,13 @@ import numpy as np
 from quenched.core.types import NOT_NUMBERS, InputError, Key, as_numbers, is_traced
 
 HEAVIEST = 1e15
-"""The largest weight of a row: one row more is still another number of rows."""
+"""The largest weight of a row: adding 1 to it still changes it."""
 MOST = 2**31 - 1
 """The largest whole number: no axis of an array is longer."""
 LARGEST = 1e140
-"""Size of numbers, those of a table too: the square of a distance, a million times as large, must still be one."""
-
+"""The largest number, also in a table: the square of a distance a million times as large must not overflow."""
 SMALLEST = 1e-150
-"""Size that the numbers of a table must reach, for their squares to be numbers, too."""
+"""The largest entry of a table must reach this: below it, all squares underflow."""
 
 
 def numbers(name: str, value: Any) -> np.ndarray:
@@ -44,48 +46,38 @@ def number(name: str, value: Any) -> float:
     return float(array)
 
 
-def _number(name: str, value: Any) -> np.ndarray | None:
-    """The value as an array of numbers, or None while JAX traces it."""
-    leaves = value if isinstance(value, (tuple, list)) else [value]
-    return None if any(is_traced(v) for v in leaves) else numbers(name, value)
-
-
 def finite(name: str, value: Any) -> None:
-    """Refuse NaN and infinity."""
-    number = _number(name, value)
-    if number is not None and not np.all(np.isfinite(number)):
-        raise InputError(f"Argument `{name}` must be finite, but {value} was given.")
-    _sized(name, number)
+    """Check that `value` is finite, and small enough to be squared."""
+    _require(name, value, np.isfinite, "finite")
 
 
 def positive(name: str, value: Any) -> None:
-    """Refuse zero, negative numbers, NaN and infinity."""
-    number = _number(name, value)
-    if number is not None and not np.all(np.isfinite(number) & (number > 0)):
-        raise InputError(f"Argument `{name}` must be positive and finite, but {value} was given.")
-    _sized(name, number, least=1 / LARGEST)
+    """Check that `value` is positive and finite, and of a size that can be squared and inverted."""
+    _require(name, value, lambda x: np.isfinite(x) & (x > 0), "positive and finite", least=1 / LARGEST)
 
 
 def not_negative(name: str, value: Any) -> None:
-    """Refuse negative numbers, NaN and infinity."""
-    number = _number(name, value)
-    if number is not None and not np.all(np.isfinite(number) & (number >= 0)):
-        raise InputError(f"Argument `{name}` must be finite and not negative, but {value} was given.")
-    _sized(name, number)
-
-
-def _sized(name: str, number: np.ndarray | None, *, least: float = 0.0) -> None:
-    """Refuse numbers whose squares, or one over them, are no numbers."""
-    if number is not None and not np.all((np.abs(number) <= LARGEST) & (np.abs(number) >= least)):
-        limits = f"between {least:g} and {LARGEST:g}" if least else f"at most {LARGEST:g}"
-        raise InputError(f"Argument `{name}` must be {limits} in size, but it is {_short(number)}.")
+    """Check that `value` is finite and not negative."""
+    _require(name, value, lambda x: np.isfinite(x) & (x >= 0), "finite and not negative")
 
 
 def inside(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse what is not strictly between `low` and `high`."""
-    number = _number(name, value)
-    if number is not None and not np.all((number > low) & (number < high)):
-        raise InputError(f"Argument `{name}` must lie strictly between {low:g} and {high:g}, but {value} was given.")
+    """Check that `value` lies strictly between `low` and `high`."""
+    _require(name, value, lambda x: (x > low) & (x < high), f"strictly between {low:g} and {high:g}", verb="lie")
+
+
+def _require(
+    name: str, value: Any, good: Callable[[np.ndarray], Any], expected: str, *, verb: str = "be", least: float = 0.0
+) -> None:
+    """Check numbers, each of which must be `good` and between `least` and `LARGEST` in size; traced ones pass."""
+    if any(is_traced(v) for v in (value if isinstance(value, (tuple, list)) else [value])):
+        return
+    x = numbers(name, value)
+    if not np.all(good(x)):
+        raise InputError(f"Argument `{name}` must {verb} {expected}, but {value} was given.")
+    if not np.all((np.abs(x) <= LARGEST) & (np.abs(x) >= least)):
+        limits = f"between {least:g} and {LARGEST:g}" if least else f"at most {LARGEST:g}"
+        raise InputError(f"Argument `{name}` must be {limits} in size, but it is {_short(x)}.")
 
 
 def whole(name: str, value: Any, *, least: int, most: int = MOST) -> int:
@@ -128,10 +120,10 @@ def increasing(name: str, value: Any, *, least: float = 0.0, most: float = np.in
     return array
 
 
-def kind(name: str, value: Any, kinds: Any, such: str) -> None:
-    """Refuse an object of another kind: it must be `such`, "a law such as TwoClusters()"."""
+def kind(name: str, value: Any, kinds: Any, expected: str) -> None:
+    """Check that `value` is an instance of `kinds`; `expected` names one, as "a law such as TwoClusters()"."""
     if not isinstance(value, kinds):
-        raise InputError(f"Argument `{name}` must be {such}, but {value!r} was given.")
+        raise InputError(f"Argument `{name}` must be {expected}, but {value!r} was given.")
 
 
 def key(value: Any) -> Key:
@@ -159,25 +151,6 @@ def names(name: str, value: Any) -> list[str] | None:
     return None if members is None else list(members)
 
 
-def memory(what: str, size: float) -> None:
-    """Refuse what takes more bytes than are free."""
-    room = available_memory()
-    if size > room:
-        raise InputError(f"{what} must fit in memory, but that takes {size / 1e9:.3g} GB, and {room / 1e9:.3g} GB are "
-                         "free.")  # fmt: skip
-
-
-def available_memory() -> float:
-    """Bytes that a process may still take."""
-    room = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
-    with contextlib.suppress(OSError, ValueError, IndexError):  # Linux: what is free, and what caches would give back
-        text = Path("/proc/meminfo").read_text()
-        room = 1024.0 * int(text.split("MemAvailable:")[1].split()[0])
-    with contextlib.suppress(OSError, ValueError):  # the limit of a container, unless it is "max"
-        room = min(room, float(int(Path("/sys/fs/cgroup/memory.max").read_text())))
-    return room
-
-
 def table(data: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return `data` as a table of numbers and a weight for each of its rows, by default 1."""
     try:
@@ -199,7 +172,7 @@ def table(data: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def weights_of_rows(omega: np.ndarray) -> None:
-    """Refuse weights that are no numbers of equal rows."""
+    """Check that weights can stand for numbers of equal rows."""
     if not np.all(np.isfinite(omega) & (omega >= 0)) or not np.any(omega > 0):
         raise InputError("Argument `sample_weight` must be finite, not negative and positive for some row, "
                          f"but it lies between {omega.min():g} and {omega.max():g}.")  # fmt: skip
@@ -216,17 +189,6 @@ def path(name: str, value: Any) -> Path:
     if not isinstance(place, str) or "\0" in place:
         raise InputError(f"Argument `{name}` must be a path, but {value!r} was given.")
     return Path(place)
-
-
-def try_folder(folder: Path) -> None:
-    """Make a folder, if it is not there, and write into it once.
-
-    Raises:
-        OSError: if that cannot be done.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder) as trial:
-        trial.write(b"x")
 
 
 def _short(array: np.ndarray) -> str:

@@ -1,8 +1,8 @@
 """Columns of numbers from whatever holds them: arrays, data frames, the text of files. The one reader of cells.
 
-A cell is a number, missing, or something else, and what else it is can be said: a word, a date, a decimal comma, a
-complex number. Percentages are shares (12% is 0.12), and commas between thousands are left out where they can be
-nothing else. All columns are looked at before anything is refused, so that one sentence names every fault.
+A cell is a number, missing, or something else, which is named: a word, a date, a decimal comma, a complex number.
+Percentages are shares (12% is 0.12), and unambiguous commas between thousands are removed. All columns are read before
+an error is raised, so that one sentence lists every fault.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 
+FEWEST = 5
+"""Rows that a table must have."""
 WORDS, DATES = "words", "dates"
 DECIMAL_COMMAS = "decimal commas"
 ANY_COMMAS = "commas that may stand for thousands or for decimals"
@@ -153,7 +155,7 @@ def _number(cell: Any, text: str) -> tuple[float, str]:
 
 
 def _kind_of(text: str) -> str:
-    """What a text is that is no number."""
+    """The kind of a text that is not a number."""
     for kind, form in (("%", _PERCENT), ("grouped", _GROUPED), (DECIMAL_COMMAS, _COMMA), (DATES, _DATE)):
         if form.fullmatch(text):
             return kind
@@ -203,7 +205,7 @@ def _read_as(column: Column, read: Any) -> Column:
 
 
 def check(where: str, columns: Sequence[Column], *, first: int = 1, hint: str = "") -> None:
-    """Refuse columns with cells that are missing or no numbers: all of them in one sentence, with counts and rows.
+    """Check that no cell is missing or not a number; one sentence lists all faults, with counts and rows.
 
     Args:
         where: what must hold numbers, such as "data.csv" or "Argument `X`".

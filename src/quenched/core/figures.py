@@ -47,6 +47,8 @@ class Series:
         low: the lower edge of a band.
         high: the upper edge of a band.
         values: of an image `[x, y]`.
+        group: series of one group share a colour; by default those of one label.
+        outcome: a word for each point that needs one; by default "no value" for NaN.
     """
 
     label: str
@@ -59,6 +61,21 @@ class Series:
     low: np.ndarray | None = None
     high: np.ndarray | None = None
     values: np.ndarray | None = None
+    group: str = ""
+    outcome: np.ndarray | None = None
+
+    @property
+    def colour_of(self) -> str:
+        """The group whose colour it has."""
+        return self.group or self.label
+
+    @property
+    def marks(self) -> np.ndarray:
+        """A word for each point that did not converge or has no value, otherwise empty."""
+        if self.outcome is not None:
+            return self.outcome
+        lost = ~np.isfinite(np.asarray(self.y, float)) & (self.kind is not Kind.band)
+        return np.where(lost, "no value", "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +108,7 @@ class Panel:
         equal: whether both axes have the same scale.
         right: a second scale on the right.
         note: a line or two below it.
-        key: whether the legend says what lines and points are.
+        key: whether the legend explains lines and points.
     """
 
     x: str
@@ -142,7 +159,7 @@ class Section:
         title: the headline.
         reference: the paper.
         figures: in the order in which they are shown.
-        claims: what the paper says, and what we get.
+        claims: statements of the paper, and our values.
         not_built: figures of the paper that this package does not compute, and why.
         failed: figures, or "claims", that should have been computed and were not, and why.
     """

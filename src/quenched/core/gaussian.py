@@ -202,7 +202,7 @@ def orthant(mean: Array, cov: Array, *, careful: bool = False) -> Array:
 @functools.lru_cache(maxsize=32)
 def _cube(dimension: int) -> np.ndarray:
     """Evenly spread points of the unit cube, always the same."""
-    from scipy.stats import qmc  # slow to import
+    from scipy.stats import qmc  # scipy.stats takes longer to import than all else here
 
     return qmc.Sobol(dimension, rng=1).random(POINTS)
 

@@ -7,137 +7,123 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 PATIENCE = 1.0
 """Seconds of work before a bar appears."""
 PAUSE = 10.0
-"""Seconds between lines where nobody can watch a bar."""
+"""Seconds between lines where there is no terminal."""
+REFRESH = 0.1
+"""Seconds between two states of a bar."""
 
 _T = TypeVar("_T")
 _silent = False
-_shown = threading.Lock()  # one report at a time: work inside work does not draw over it
+_shown = threading.Lock()  # one report at a time: work inside other work has none of its own
+
+
+class _Report:
+    """The state of some work."""
+
+    def __init__(self, label: str, total: float):
+        self.label, self.total, self.done, self.words, self.begun = label, total, 0.0, "", time.monotonic()
+
+    def state(self) -> str:
+        """The state in words."""
+        return self.words or f"{self.done:g} of {self.total}"
+
+    def show(self, over: threading.Event) -> None:
+        """Show the state until the work is over, however long a single step takes."""
+        if over.wait(min(PATIENCE, PAUSE)):
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(stderr=True)
+        if not console.is_terminal:
+            pause = max(0.0, PAUSE - PATIENCE)
+            while not over.wait(pause):
+                _print(f"{self.label}: {self.state()}, {time.monotonic() - self.begun:.0f} s")
+                pause = PAUSE
+            return
+        columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}")]
+        remaining = [] if self.words else [TimeRemainingColumn()]
+        with Progress(*columns, *remaining, console=console, transient=True) as bar:
+            task = bar.add_task(self.label, total=self.total, state=self.state())
+            while not over.wait(REFRESH):
+                bar.update(task, completed=self.done, state=self.state())
+
+
+@contextlib.contextmanager
+def _report(label: str, total: float) -> Iterator[_Report]:
+    """A report that is shown by a thread of its own, unless other work is being reported."""
+    report, over = _Report(label, total), threading.Event()
+    if _silent or not _shown.acquire(blocking=False):
+        yield report
+        return
+    thread = threading.Thread(target=report.show, args=(over,), daemon=True)
+    thread.start()
+    try:
+        yield report
+    finally:
+        over.set()
+        thread.join()
+        _shown.release()
 
 
 @contextlib.contextmanager
 def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A report of work that is long; gives what to tell of steps done."""
-    from rich.progress import MofNCompleteColumn, TimeRemainingColumn
+    """Report the progress of long work. Yields a callback `advance(steps)`."""
 
-    with _bar(label, total, MofNCompleteColumn(), TimeRemainingColumn()) as (bar, task):
-        yield lambda steps: bar.advance(task, steps) if bar is not None else None
+    def advance(steps: int) -> None:
+        report.done += steps
+
+    with _report(label, total) as report:
+        yield advance
 
 
 @contextlib.contextmanager
 def estimated(label: str) -> Iterator[Callable[[float, str], None]]:
-    """A report whose owner knows better how long it takes; gives what to tell: the share done, and words beside it."""
-    from rich.progress import TextColumn
+    """Report work whose duration its caller estimates. Yields a callback `update(share_done, words)`."""
 
-    with _bar(label, 1, TextColumn("{task.fields[words]}"), words="") as (bar, task):
-        yield lambda share, words: bar.update(task, completed=share, words=words) if bar is not None else None
+    def update(share: float, words: str) -> None:
+        report.done, report.words = share, words
 
-
-@contextlib.contextmanager
-def _bar(label: str, total: int, *columns: Any, **fields: Any) -> Iterator[tuple[Any, Any]]:
-    """A bar of rich or lines in its place, and its task; None inside other work that is reported."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    if _silent or not _shown.acquire(blocking=False):
-        yield None, None
-        return
-    try:
-        console = Console(stderr=True)
-        if not console.is_terminal:
-            with _lines(label, total) as lines:
-                yield lines, None
-            return
-        bar = Progress(TextColumn("{task.description}"), BarColumn(), *columns, console=console, transient=True)
-        task = bar.add_task(label, total=total, **fields)
-        clock = threading.Timer(PATIENCE, bar.start)
-        clock.daemon = True
-        clock.start()
-        try:
-            yield bar, task
-        finally:
-            clock.cancel()
-            clock.join()  # or the bar might start after it was stopped
-            bar.stop()
-    finally:
-        _shown.release()
+    with _report(label, 1) as report:
+        yield update
 
 
-class _Lines:
-    """What a bar would show, as words."""
-
-    def __init__(self, label: str, total: int):
-        self._label, self._total, self._begun = label, total, time.monotonic()
-        self._done, self._words = 0.0, ""
-
-    def advance(self, _: None, steps: int) -> None:
-        """Some steps are done."""
-        self._done += steps
-
-    def update(self, _: None, *, completed: float, words: str) -> None:
-        """So much is done."""
-        self._done, self._words = completed, words
-
-    def line(self) -> str:
-        """Where the work stands."""
-        done = self._words or f"{self._done:g} of {self._total}"
-        return f"{self._label}: {done}, {time.monotonic() - self._begun:.0f} s"
-
-
-@contextlib.contextmanager
-def _lines(label: str, total: int) -> Iterator[_Lines]:
-    """Say every few seconds where the work stands, however long a single step takes."""
-    lines, over = _Lines(label, total), threading.Event()
-
-    def speak() -> None:
-        while not over.wait(PAUSE):
-            _print(lines.line())
-
-    clock = threading.Thread(target=speak, daemon=True)
-    clock.start()
-    try:
-        yield lines
-    finally:
-        over.set()
-        clock.join()
-
-
-def _print(words: str) -> None:
-    """A line on standard error, if there still is one."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        print(words, file=sys.stderr, flush=True)
+def track(items: Sequence[_T], label: str) -> Iterator[_T]:
+    """Iterate over items with a report."""
+    with progress(label, len(items)) as advance:
+        for item in items:
+            yield item
+            advance(1)
 
 
 def say(words: str) -> None:
-    """Say something that cannot wait for the end of the work; not where nothing may be said."""
+    """Print a line that cannot wait for the end of the work, unless reports are switched off."""
     if not _silent:
         _print(words)
 
 
+def _print(words: str) -> None:
+    """Print a line on standard error, if it still exists."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        print(words, file=sys.stderr, flush=True)
+
+
 def silence() -> None:
-    """No reports in this process: it works for another one, which has its own, or nobody wants any."""
+    """Switch off reports in this process, which works for another one."""
     global _silent
     _silent = True
 
 
 @contextlib.contextmanager
 def hidden() -> Iterator[None]:
-    """No bars inside this block: nobody wants to see them."""
-    held = _shown.acquire(blocking=False)
+    """Switch off reports inside a block."""
+    global _silent
+    before, _silent = _silent, True
     try:
         yield
     finally:
-        if held:
-            _shown.release()
-
-
-def track(items: Sequence[_T], label: str) -> Iterator[_T]:
-    """Go through items with a report."""
-    with progress(label, len(items)) as advance:
-        for item in items:
-            yield item
-            advance(1)
+        _silent = before

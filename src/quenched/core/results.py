@@ -1,8 +1,8 @@
-"""Results are plain `xarray.Dataset`s: how they are named, compared, saved and loaded.
+"""Results are plain `xarray.Dataset`s: how they are named, saved and loaded.
 
-A theory has its order parameters as variables over the controls, and `outcome`. A simulation has the mean over
-runs `X`, its standard error `X_stderr`, every run's own value `X_run` (dimension `run`), `runs` and `failed`.
-`attrs` say law, rule, version and seed. Files are netCDF, written in one go, with a format number and a checksum.
+A theory has its order parameters as variables over the controls, and `outcome`. A simulation has the mean over runs
+`X`, its standard error `X_stderr`, every run's own value `X_run` (dimension `run`), `runs` and `failed`. `attrs` hold
+law, rule, version and seed. Files are netCDF with a checksum at the end (see `store`).
 """
 
 from __future__ import annotations
@@ -13,34 +13,31 @@ import importlib.metadata
 import io
 import json
 import os
-import tempfile
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import h5py
 import jax
 import numpy as np
-import xarray as xr
 
-from quenched.core import checks, controls, files
-from quenched.core.ensemble import Ensemble
-from quenched.core.types import InputError, Key, Outcome, outcome_names
+from quenched.core import checks, controls, store
+from quenched.core.store import OutputError as OutputError
+from quenched.core.system import require_memory
+from quenched.core.types import InputError, Key, outcome_names
 
-FORMAT = 1
+if TYPE_CHECKING:
+    import h5py
+    import xarray as xr
+
+FORMAT = 2
 """Number of the file format."""
-SEAL = b"\nquenched: sha256 of all before this line: "
-"""What stands before the checksum of a file."""
 SMALL = 2**26
-"""Bytes that the arrays of a file may take in any case, though it is smaller."""
+"""Bytes that the arrays of a file may take even if it is smaller."""
 BARE = "b'This is a netCDF dimension but not a netCDF variable"
-"""The name of what stands for a dimension without values, which takes no room."""
+"""The beginning of the name of a dimension without values, which takes no space."""
 LONGEST = 1000
-"""Numbers of an array that are spelled out in a description; a longer one is known by its shape and digest."""
-
-
-class OutputError(OSError):
-    """The wanted place cannot be written; the sentence says where the result was put instead."""
+"""Numbers of an array that are listed in a description."""
 
 
 def version() -> str:
@@ -48,10 +45,15 @@ def version() -> str:
     return importlib.metadata.version("quenched")
 
 
+def provenance(science: str, **facts: Any) -> dict[str, Any]:
+    """Attributes of a result: facts about it, the science, and the versions of package and file format."""
+    return {**facts, "science": science, "version": version(), "format": FORMAT}
+
+
 def describe(declared: Any) -> str:
     """A law, rule, start or schedule as JSON: its name and its fields, enough to declare it again.
 
-    A table of data is named by its shape and digest: who has it knows it again.
+    A large array is described by its shape and digest.
     """
 
     def plain(value: Any) -> Any:
@@ -85,6 +87,8 @@ def assemble(
         coords: coordinates of those dimensions.
         **attrs: what else to say.
     """
+    import xarray as xr
+
     law, rule = plan.laws[0], plan.rules[0]
     named = {}
     for name, value in values.items():
@@ -93,51 +97,13 @@ def assemble(
         named[name] = ((*plan.dims, *axes, *dims.get(name, ())), array)
     every = {**plan.coords, **{name: (name, axis) for name, axis in axes.items()}, **coords}
     about = {"law": describe(law), "rule": describe(rule), "version": version(), "format": FORMAT}
-    return xr.Dataset(named, every, {**about, "sweep": " ".join(plan.dims), **attrs})
-
-
-def assemble_runs(
-    done: Ensemble,
-    plan: controls.Plan,
-    axes: Mapping[str, np.ndarray],
-    dims: Mapping[str, tuple[str, ...]],
-    coords: Mapping[str, Any],
-    **attrs: Any,
-) -> xr.Dataset:
-    """Like `assemble` for the runs of an experiment: mean, standard error, and the runs themselves.
-
-    Args:
-        done: arrays `[points, runs, ...]`. Runs that failed are kept but take no part in the averages; what they
-            said stands in the attribute `messages`. An array `stalled` says which runs did not come to their end; it
-            becomes part of `outcome`.
-        plan: the sweep.
-        axes: further controls, common to all points.
-        dims: the dimensions each order parameter has by itself.
-        coords: coordinates of those dimensions.
-        **attrs: what else to say.
-    """
-    every, every_dims = {}, dict(dims)
-    for name, value in ((name, value) for name, value in done.values.items() if name != "stalled"):
-        every |= {name: done.mean(name), f"{name}_stderr": done.stderr(name), f"{name}_run": np.moveaxis(value, 1, -1)}
-        every_dims |= {f"{name}_stderr": dims[name], f"{name}_run": (*dims[name], "run")}
-    if done.messages:
-        attrs["messages"] = "; ".join(done.messages)
-    result = assemble(every, plan, axes, every_dims, coords, **attrs)
-    result["runs"] = (plan.dims, (~done.failed).sum(axis=1).reshape(plan.shape))
-    result["failed"] = (plan.dims, done.failed.sum(axis=1).reshape(plan.shape))
-    stalled = np.any(np.asarray(done.values.get("stalled", np.zeros(done.failed.shape))) > 0, axis=1)
-    lost = done.failed.all(axis=1).reshape(-1, *(1,) * (stalled.ndim - 1))
-    codes = np.where(lost, Outcome.failed, np.where(stalled, Outcome.stalled, Outcome.converged))
-    along = tuple(axes)[: stalled.ndim - 1]
-    result["outcome"] = ((*plan.dims, *along), outcome_names(codes).reshape((*plan.shape, *stalled.shape[1:])))
+    model = sys.modules[type(law).__module__]
+    attrs = {**getattr(model, "ATTRS", {}), **attrs}
+    result = xr.Dataset(named, every, {**about, "sweep": " ".join(plan.dims), **attrs})
+    for name, words in getattr(model, "LABELS", {}).items():
+        if name in result.variables:
+            result[name].attrs["long_name"] = words
     return result
-
-
-def stack(parts: Sequence[xr.Dataset], name: str, given: Any) -> xr.Dataset:
-    """Results at successive values of a control as one; the dimension goes if a single number was given."""
-    values = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    result: Any = xr.concat(parts, xr.Variable(name, values), data_vars="all", combine_attrs="override")
-    return result.isel({name: 0}) if np.ndim(given) == 0 else result
 
 
 def seed(key: Key) -> str:
@@ -145,125 +111,129 @@ def seed(key: Key) -> str:
     return f"{jax.random.key_impl(key)}:{np.asarray(jax.random.key_data(key)).tolist()}"
 
 
-def class_coords(dim: str, labels: Any) -> dict[str, Any]:
-    """Coordinates of a dimension of labelled things: the labels where they are distinct, otherwise their place."""
-    labels = np.asarray(labels)
-    distinct = len(set(labels.tolist())) == len(labels)
-    return {dim: (dim, labels if distinct else np.arange(len(labels))), f"{dim}_label": (dim, labels)}
-
-
 def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
-    """Save a result as netCDF; the file appears whole or not at all.
+    """Save a result as netCDF; the file appears complete or not at all.
 
-    What `load` could not give back as it is now is refused before anything is written. A list of one number, as an
+    Whatever `load` could not return unchanged is an error before anything is written. A list of one number, as an
     attribute, comes back as the number.
 
     Args:
         result: from `curve`, `measure` or any other verb.
-        path: where. Missing folders are made.
+        path: where. Missing folders are created.
 
     Returns:
         The path.
 
     Raises:
         InputError: if the result holds what a netCDF file cannot.
-        OutputError: if that place cannot be written; the result then lies in a temporary folder the sentence names.
+        OutputError: if that place cannot be written; the result then lies in a temporary folder that is named.
     """
+    import xarray as xr  # takes half a second: here, as in all functions that need it
+
     checks.kind("result", result, xr.Dataset, "a dataset")
     target = checks.path("path", path)
-    content = _packed(result)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        files.sweep(target.parent)
-        files.write(target, content)
-    except OSError as error:
-        raise OutputError(f"{target} could not be written ({error.strerror or error}); {_rescued(target, content)}"
-                          ) from None  # fmt: skip
-    return target
+    content = store.seal(_pack(result))
+
+    def write(folder: Path) -> Path:
+        place = target if folder == target.parent else folder / f"{target.stem[:40] or 'result'}.nc"
+        store.remove_parts(folder)
+        store.write(place, content)
+        return place
+
+    return store.write_into(target.parent, write, target)
 
 
-def _packed(result: xr.Dataset) -> bytes:
-    """A result as a file in memory, read back and found to be the same.
+def _pack(result: xr.Dataset) -> bytes:
+    """A result as a file in memory, verified by reading it back.
 
-    On disk a library that is out of room loses what it writes, and may end the process with it.
+    On disk a library that runs out of space loses what it writes, and may end the process with it.
 
     Raises:
         InputError: if the result holds what a netCDF file cannot.
     """
     marked = result.drop_encoding().assign_attrs(format=FORMAT)
     try:
-        marked = marked.assign_attrs(checksum=_checksum(marked))
+        before = _content(marked)
         body = bytes(marked.to_netcdf(engine="h5netcdf"))
-        back = _unpacked(body)
+        back = _content(_unpack(body))
     except Exception as error:  # whatever libraries raise for what they cannot write
         raise InputError(f"Argument `result` must hold what netCDF can, numbers and text, but: "
                          f"{str(error).rstrip('.')}.") from None  # fmt: skip
-    if back.attrs["checksum"] != _checksum(back):
-        changed = [f"variable `{name}`" for name in marked.variables if not _is_same(marked, back, str(name))]
-        raise InputError(f"Argument `result` must hold what a netCDF file gives back unchanged, but "
-                         f"{' and '.join(changed) or 'its attributes'} would not come back as saved: some names of "
-                         "attributes, such as `scale_factor` and `units`, have a meaning there.")  # fmt: skip
-    return body + SEAL + hashlib.sha256(body).hexdigest().encode()
+    if changed := [name or "its attributes" for name in before if before[name] != back.get(name)]:
+        raise InputError(f"Argument `result` must hold what a netCDF file returns unchanged, but "
+                         f"{' and '.join(changed)} would not come back as saved: some names of attributes, such as "
+                         "`scale_factor` and `units`, have a meaning there.")  # fmt: skip
+    return body
 
 
-def _rescued(target: Path, content: bytes) -> str:
-    """Put a result in a temporary folder, or else into the present one; the end of a sentence that says where."""
-    tried = []
-    for folder in (tempfile.gettempdir(), Path.cwd()):
-        try:
-            refuge = Path(tempfile.mkdtemp(prefix="quenched-", dir=folder)) / f"{target.stem[:40] or 'result'}.nc"
-            files.write(refuge, content)
-            return f"the result was put in {refuge}."
-        except OSError as error:
-            tried.append(f"{folder} ({error.strerror or error})")
-    return f"nor could {' or '.join(tried)}: the result is in memory only."
+def _content(result: xr.Dataset) -> dict[str, Any]:
+    """All that a result holds, by name, in a form that is the same before a file and after it.
+
+    Raises:
+        TypeError: for what a file would change without a word.
+    """
+    found: dict[str, Any] = {"": _facts(result.attrs)}
+    for name, variable in result.variables.items():
+        values = np.ascontiguousarray(variable.values)
+        text = values.dtype.kind in "UO"
+        if text and not all(isinstance(word, str) for word in values.flat):
+            raise TypeError(f"variable `{name}` holds objects that are not text")
+        kept = values.ravel().tolist() if text else (values.dtype.str, values.tobytes())
+        found[f"variable `{name}`"] = (variable.dims, values.shape, kept, _facts(variable.attrs))
+    return found
+
+
+def _facts(attrs: Mapping[Any, Any]) -> str:
+    """Attributes as text."""
+    plain = {str(k): np.asarray(v) for k, v in attrs.items()}
+    if truths := [k for k, v in plain.items() if v.dtype.kind == "b"]:
+        raise TypeError(f"attribute `{truths[0]}` is a truth value, for which there is 1 or 0")
+    plain = {k: v.item() if v.size == 1 else v.tolist() for k, v in plain.items()}  # netCDF has no lists of one
+    return json.dumps(plain, sort_keys=True, default=str)
 
 
 def load(path: str | os.PathLike[str]) -> xr.Dataset:
-    """Load a result that `save` wrote, and check that it is whole.
+    """Load a result that `save` wrote.
 
-    The checksum at the end of the file is compared before anything in it is believed, and its arrays must not be
-    larger than the file: a damaged file can keep its reader for ever, and a small one can unpack to gigabytes.
+    The checksum at the end of the file is verified before anything in it is used, and its arrays must not be larger
+    than the file: a damaged file can keep its reader busy for ever, and a small one can unpack to gigabytes.
 
     Raises:
-        InputError: if there is no such file, it is damaged, or it is not a result of this package.
+        InputError: if the file does not exist, is damaged, or is not a result of this package.
     """
     source = checks.path("path", path)
     if not os.path.isfile(source):
         raise InputError(f"Argument `path` must be a result file, but {source} is not there.")
     try:
-        checks.memory(f"{source}", 3.0 * source.stat().st_size)
-        content = source.read_bytes()
-        body, seal, digest = content[: -64 - len(SEAL)], content[-64 - len(SEAL) : -64], content[-64:]
-        broken = seal == SEAL and hashlib.sha256(body).hexdigest().encode() != digest
-        result = _unpacked(body) if seal == SEAL and not broken else None
+        result = _unpack(store.read(source))
     except InputError:
         raise
-    except Exception as error:  # h5py and xarray raise many kinds for what is no netCDF
-        raise InputError(f"{source} must be a whole netCDF file, but it cannot be read: it is damaged or of "
-                         f"another kind ({type(error).__name__}).") from None  # fmt: skip
-    if result is None:
-        reason = "differs" if broken else "is missing"
+    except store.Damaged as error:
         raise InputError(f"{source} must be a result of quenched as `save` wrote it, but it is damaged or of another "
-                         f"kind: the checksum at its end {reason}.")  # fmt: skip
+                         f"kind: {error}.") from None  # fmt: skip
+    except Exception as error:  # h5py and xarray raise many kinds for what is not netCDF
+        raise InputError(f"{source} must be a complete netCDF file, but it cannot be read: it is damaged or of "
+                         f"another kind ({type(error).__name__}).") from None  # fmt: skip
     number = result.attrs.get("format")
     if not isinstance(number, (int, np.integer)) or number < 1:
         raise InputError(f"{source} must be a result of quenched (format {FORMAT}), but it is not.")
     if number > FORMAT:
         raise InputError(f"{source} must be of format {FORMAT} or older, but it is of format {number}, which a newer "
                          "quenched wrote.")  # fmt: skip
-    if result.attrs.pop("checksum", None) != _checksum(result):
-        raise InputError(f"{source} must be unchanged since it was saved, but its checksum differs.")
+    result.attrs.pop("checksum", None)  # format 1 had another one inside
     return result
 
 
-def _unpacked(body: bytes) -> xr.Dataset:
+def _unpack(body: bytes) -> xr.Dataset:
     """The dataset in the bytes of a netCDF file.
 
     Raises:
         ValueError: if its arrays are larger than the file.
-        Exception: whatever h5py and xarray raise for what is no netCDF.
+        Exception: whatever h5py and xarray raise for what is not netCDF.
     """
+    import h5py
+    import xarray as xr
+
     with h5py.File(io.BytesIO(body), "r") as file:  # h5netcdf leaves a file that it cannot open half made
         _check_sizes(file, body)
     with xr.open_dataset(io.BytesIO(body), engine="h5netcdf") as stored:
@@ -275,11 +245,13 @@ def _unpacked(body: bytes) -> xr.Dataset:
 
 
 def _check_sizes(file: h5py.File, body: bytes) -> None:
-    """Refuse arrays that together are larger than the file: they are packed, or lie over each other.
+    """Check that all arrays together are not larger than the file, as compressed or overlapping ones would be.
 
     Raises:
         ValueError: if they are.
     """
+    import h5py
+
     left = max(len(body), SMALL)
 
     def look(_: str, item: Any) -> None:
@@ -292,44 +264,10 @@ def _check_sizes(file: h5py.File, body: bytes) -> None:
             if start is None or h5py.check_string_dtype(kind) is None:
                 raise ValueError("its text is not as it was saved")
             length = np.frombuffer(body, "<u4", 4 * item.size, start)[::4]
-            checks.memory("Text", 4.0 * item.size * int(length.max()))  # as NumPy holds it
+            require_memory("Text", 4.0 * item.size * int(length.max()))  # as NumPy holds it
             size += int(length.sum(dtype=np.int64))
         left -= size
         if left < 0:
             raise ValueError("its arrays are larger than the file")
 
     file.visititems(look)
-
-
-def _checksum(result: xr.Dataset) -> str:
-    """Digest of all variables, in order of their names, and of all that is said about them."""
-    digest = hashlib.sha256(_facts(result.attrs).encode())
-    for name in sorted(map(str, result.variables)):
-        for part in _content(result, name):
-            digest.update(part)
-    return digest.hexdigest()
-
-
-def _content(result: xr.Dataset, name: str) -> list[bytes]:
-    """A variable as bytes, and before it what is said about it."""
-    values = np.ascontiguousarray(result[name].values)
-    text = values.dtype.kind in "UO"
-    if text and not all(isinstance(word, str) for word in values.flat):
-        raise TypeError(f"variable `{name}` holds objects that are not text")
-    kind = "text" if text else values.dtype.str
-    said = f"{name} {kind} {result[name].dims} {values.shape} {_facts(result[name].attrs)}"
-    return [said.encode(), "\n".join(values.ravel()).encode() if text else values.tobytes()]
-
-
-def _is_same(one: xr.Dataset, other: xr.Dataset, name: str) -> bool:
-    """Whether a variable is the same in both."""
-    return name in other.variables and _content(one, name) == _content(other, name)
-
-
-def _facts(attrs: Mapping[Any, Any]) -> str:
-    """Attributes as text that is the same before a file and after it."""
-    plain = {str(k): np.asarray(v) for k, v in attrs.items() if k != "checksum"}
-    if truths := [k for k, v in plain.items() if v.dtype.kind == "b"]:
-        raise TypeError(f"attribute `{truths[0]}` is a truth value, for which there is 1 or 0")
-    plain = {k: v.item() if v.size == 1 else v.tolist() for k, v in plain.items()}  # netCDF knows no list of one
-    return json.dumps(plain, sort_keys=True, default=str)

@@ -1,8 +1,8 @@
-"""What every room agrees on: array aliases, double precision, outcomes, and the one error of bad input.
+"""Types that all modules share: array aliases, double precision, outcomes, and the one error of bad input.
 
 Double precision is entered, never switched on: a public verb is decorated with `double`, which runs it
 inside `jax.enable_x64(True)` and leaves the caller's own JAX as it was. A pure function that must already
-stand inside such a context says so with `require_double`.
+stand inside such a context calls `require_double`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _T = TypeVar("_T")
 
 
 LONGEST = 400
-"""Characters of a sentence; of a longer one, which repeats what was given, the middle is left out."""
+"""Longest sentence; the middle of a longer one, which repeats its input, is left out."""
 
 
 def printable(text: str) -> str:
-    r"""Text that came from outside, such as a column's name, as a terminal may show it: no character moves or colours.
+    r"""Text from outside, such as a column's name, without characters that control a terminal.
 
     Examples:
         >>> from quenched.core.types import printable
@@ -44,7 +44,7 @@ def printable(text: str) -> str:
 
 
 class InputError(ValueError):
-    """Bad input, said in one sentence and on one line: "Argument `x` must ..., but ..."."""
+    """Bad input, in one sentence on one line: "Argument `x` must ..., but ..."."""
 
     def __init__(self, sentence: str):
         line = printable(" ".join(sentence.split()))
@@ -53,16 +53,16 @@ class InputError(ValueError):
 
 
 class Outcome(enum.IntEnum):
-    """What became of a point. Points are kept and marked, whatever their outcome."""
+    """The outcome of a point. Points are kept and marked, whatever their outcome."""
 
     converged = 0
-    """The asked accuracy was reached."""
+    """The requested accuracy was reached."""
     diverged = 1
     """The state left every bound; it has no finite value."""
     stalled = 2
     """The allowed number of steps ran out first."""
     failed = 3
-    """The computation broke down (a value that is not a number, a singular system)."""
+    """The computation broke down (NaN, or a singular system)."""
     absent = 4
     """There is no such state."""
 
@@ -96,7 +96,7 @@ def require_double(name: str) -> None:
 
 
 def is_traced(value: Any) -> bool:
-    """Say whether a value is being traced by JAX, so that its number cannot be looked at."""
+    """Whether a value is being traced by JAX and so has no number yet."""
     return isinstance(value, jax.core.Tracer)  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -104,14 +104,14 @@ def as_numbers(value: Any) -> np.ndarray:
     """Return `value` as real numbers in float64.
 
     Raises:
-        TypeError: if it is none, or text.
+        TypeError: if it is not numeric.
         ValueError: if its rows have different lengths.
         OverflowError: if a whole number is too large for a float.
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise TypeError("masked values are none")
+        raise TypeError("masked values")
     array = np.asarray(value)
-    if array.dtype.kind not in "biufO":  # complex numbers would lose a part, and text is none
+    if array.dtype.kind not in "biufO":  # complex numbers would lose a part
         raise TypeError(f"not real numbers: {array.dtype}")
     return array.astype(np.float64)
 
@@ -158,7 +158,7 @@ def real_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def label_tuple(value: Any) -> tuple[int, ...] | None:
-    """Converter of a tuple of labels, which are whole numbers, or of none."""
+    """Converter of a tuple of labels, which are whole numbers; None stays None."""
     if value is None:
         return None
     try:

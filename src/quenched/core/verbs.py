@@ -17,17 +17,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
-from quenched.core import checks, controls, results
-from quenched.core.ensemble import Ensemble, ensemble
+from quenched.core import checks, controls, results, system
+from quenched.core.ensemble import Ensemble, OnHost, ensemble
 from quenched.core.progress import track
 from quenched.core.types import Key, Outcome, outcome_names
 
-Work = tuple[Callable[[Any, Any], Any], Sequence[Any]]
+if TYPE_CHECKING:
+    import xarray as xr
+
+Work = tuple[Callable[[Any, Any], Any] | OnHost, Sequence[Any]]
 """A run, as a function of a key and a point, and the points."""
 
 
@@ -95,7 +97,7 @@ class Science:
         """
         self.check_pair(law, rule)
         for name, value in axes.items():
-            checks.memory(f"Argument `{name}`", 16.0 * np.size(value) if hasattr(value, "shape") else 0.0)
+            system.require_memory(f"Argument `{name}`", 16.0 * np.size(value) if hasattr(value, "shape") else 0.0)
         arrays = {name: checks.increasing(name, value, least=least, most=most) for name, value in axes.items()}
         dropped = {name: False for name, value in axes.items() if np.ndim(value) == 0}  # whether the value goes, too
         swept, rest, places = [name for name in sweep if name not in axes], dict(sweep), None
@@ -192,6 +194,7 @@ class Question:
         executor: Any,
         folder: Any,
         label: str,
+        vectorized: bool = False,
         finish: Callable[[Ensemble], Ensemble] | None = None,
         dims: Mapping[str, tuple[str, ...]] | None = None,
         **attrs: Any,
@@ -208,6 +211,7 @@ class Question:
             executor: where they are computed.
             folder: where finished pieces are kept.
             label: what the progress bar shows.
+            vectorized: whether the runs of a piece are computed side by side; see `ensemble`.
             finish: a function of all runs that adds or changes variables.
             dims: dimensions of variables, beside those that the science declares.
             **attrs: as in `answer`.
@@ -220,10 +224,15 @@ class Question:
         attrs |= {"seed": results.seed(key)}
         parts = []
         for run, points in every:
-            done = ensemble(run, key, points, runs=runs, batch=batch, executor=executor, folder=folder, label=label)
+            done = ensemble(
+                run, key, points, runs=runs, batch=batch, vectorized=vectorized, executor=executor, folder=folder,
+                label=label,
+            )  # fmt: skip
             parts.append(self._runs(done if finish is None else finish(done), axes, own, attrs))
         if first is None:
             return self._finish(parts[0])
+        import xarray as xr
+
         along: Any = xr.Variable(first, values)
         return self._finish(xr.concat(parts, along, data_vars="all", combine_attrs="override"))
 
@@ -254,14 +263,15 @@ class Question:
 
     def _dataset(self, named: dict[str, Any], axes: dict[str, Any], source: str, attrs: dict[str, Any]) -> xr.Dataset:
         """A dataset with the coordinates that its variables need and the attributes that all results have."""
+        import xarray as xr  # takes half a second: only who asks waits for it
+
         law, rule = self.plan.pairs[0]
         used = {dim for dims, _ in named.values() for dim in dims}
         every = {name: (name, value) for name, value in {**self.plan.coords, **self.axes, **axes}.items()}
         every |= {} if isinstance(rule, Bayes) else self.science.coordinates(law, rule)
         coords = {name: value for name, value in every.items() if value[0] in used}
-        about = {"law": law, "rule": rule, "version": results.version(), "format": results.FORMAT,
-                 "science": self.science.name, "source": source, "sweep": " ".join(self.dims),
-                 **self.science.attrs, **attrs}  # fmt: skip
+        about = results.provenance(self.science.name, law=law, rule=rule, source=source, sweep=" ".join(self.dims))
+        about |= {**self.science.attrs, **attrs}
         plain = {k: results.describe(v) if dataclasses.is_dataclass(v) else v for k, v in about.items()}
         result = xr.Dataset(named, coords, plain)
         for name, words in self.science.labels.items():

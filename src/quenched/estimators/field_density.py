@@ -185,7 +185,10 @@ class FieldDensity(DensityMixin, BaseEstimator):
         heights, edges = np.histogram(rows[:, 0], bars, weights=weights, density=True)
         over = {"density": self.density_, "density_low": low, "density_high": high}
         data: dict[str, Any] = {name: ("value", values) for name, values in over.items()}
-        about = provenance(self, level, len(rows)) | {"source": "density"}
+        about = results.provenance(
+            "fields", source="density", column=str(getattr(self, "feature_names_in_", ["value"])[0]), level=level,
+            rows=len(rows), order=self.order_, strength=self.strength_, log_evidence=self.log_evidence_,
+        )  # fmt: skip
         about |= {"rounding": float(self.rounding_[0])} if self.rounding_[0] else {}
         ends = zip(("suggested_low", "suggested_high"), self.suggested_bounds_, strict=True)
         about |= {name: end for name, end in ends if end is not None}
@@ -268,11 +271,3 @@ class FieldDensity(DensityMixin, BaseEstimator):
             raise InputError("Argument `order` must be given together with `strength`, but it is None: strengths of "
                              "different orders cannot be compared.")  # fmt: skip
         return self.order, float(self.strength)
-
-
-def provenance(model: Any, level: float, rows: int) -> dict[str, Any]:
-    """What a description of a density says about where it comes from."""
-    column = getattr(model, "feature_names_in_", ("value",))[0]
-    chosen = {"order": model.order_, "strength": model.strength_, "log_evidence": model.log_evidence_}
-    return {"column": str(column), "level": level, "rows": rows, **chosen, "science": "fields",
-            "version": results.version(), "format": results.FORMAT}  # fmt: skip

@@ -11,9 +11,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from quenched.core import checks
+from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
-from quenched.estimators.field_density import provenance
 from quenched.estimators.reading import rows_of, validated, weights_of
 from quenched.fields.practice import conditional, regression
 
@@ -299,8 +298,11 @@ class FieldConditional(_Given):
         data: dict[str, Any] = {name: ("given", values) for name, values in over.items()}
         data |= {"row_given": ("row", rows), "row_value": ("row", values)}
         data["density"] = (("given", "value"), self._densities(x, self.grid_[1]))
-        about = provenance(self, level, len(rows))
-        about |= {"given": about["column"], "column": name, "source": "conditional density"}
+        about = results.provenance(
+            "fields", source="conditional density", column=name, level=level, rows=len(rows), order=self.order_,
+            given=str(getattr(self, "feature_names_in_", ["value"])[0]), strength=self.strength_,
+            log_evidence=self.log_evidence_,
+        )  # fmt: skip
         return xr.Dataset(data, {"given": x, "value": self.grid_[1]}, about)
 
     def _densities(self, x: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -328,7 +330,7 @@ def _pair(name: str, given: Any) -> tuple[Any, Any]:
 
 
 def _check_prior(order: Any, strength: Any) -> None:
-    """Refuse orders and strengths that are none."""
+    """Validate `order` and `strength`."""
     if order is not None and checks.whole("order", order, least=1) > MOST_ORDER:
         raise InputError(f"Argument `order` must be at most {MOST_ORDER}, but {order} was given.")
     if strength is None:

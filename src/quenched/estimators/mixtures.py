@@ -15,7 +15,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, Outcome
 from quenched.estimators.reading import Units, bounded, generator_of, key_of, rows_of, validated, weights_of
 from quenched.mixtures import learner
-from quenched.mixtures.model import Diagonal, MaximumLikelihood, Spherical
+from quenched.mixtures.model import Annealed, Diagonal, MaximumLikelihood, Spherical
 
 
 class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
@@ -24,8 +24,8 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
     $$P(x) = \sum_k w_k\, \mathcal N(x;\, c_k, \mathrm{diag}\, v_k)$$
 
     The width of the Gaussians falls from a value at which all centres coincide; clusters split one by one, each along
-    the direction in which its rows vary most (see `quenched.mixtures.learner.fit`). The result does not hang on random
-    starting points, and `splits_` tells in which order, at which widths and where the data fall apart.
+    the direction in which its rows vary most (see `quenched.mixtures.fit`). The result does not depend on random
+    starting points, and `splits_` shows in which order, at which widths and in which directions clusters split.
 
     Args:
         n_components: how many Gaussians.
@@ -34,7 +34,7 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         n_init: how often to anneal, each time with other noise; the most likely result is kept.
         step: the largest share by which the width falls at once.
         noise: of the directions in which clusters split.
-        accuracy: what may be left to gain in the log-likelihood of a row when EM stops, as its last two gains tell.
+        accuracy: what may be left to gain in the log-likelihood of a row when EM stops, judged by its last two gains.
         max_iter: EM steps at most.
         warm_start: go on from the last fit's Gaussians, without annealing.
         random_state: seed of the noise.
@@ -45,8 +45,8 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         weights_: shares `[K]`.
         splits_: the splitting sequence, a dataset; `quenched.plot(model.splits_)` draws it as a tree.
         lower_bound_: mean log-likelihood of the training rows.
-        converged_: whether EM came to its end.
-        outcome_: the same as a word.
+        converged_: whether EM converged within `max_iter` steps.
+        outcome_: the same as an `Outcome`.
         labels_: the most probable Gaussian of each training row.
         n_iter_: EM steps made.
         n_features_in_, feature_names_in_: columns seen in `fit`.
@@ -109,11 +109,9 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
             Z,
             components=count,
             key=key_of(self.random_state),
-            start=last,
+            start=Annealed(step=self.step, noise=self.noise) if last is None else last,
             sample_weight=weights,
             n_init=self.n_init,
-            step=self.step,
-            noise=self.noise,
             accuracy=self.accuracy,
             passes=self.max_iter,
         )
@@ -134,7 +132,7 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         return Spherical() if self.widths is None else self.widths
 
     def _keep(self, fitted: learner.Fitted) -> None:
-        """What was found, in the units of the data."""
+        """Set the attributes, in the units of the data."""
         self._fitted, self.splits_, units = fitted, fitted.splits, self._units
         if not fitted.splits.attrs.get("relative"):
             width = fitted.splits["width"]
@@ -149,7 +147,7 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         return self._fitted.centres.shape[1] * self._units.power * float(np.log(2))
 
     def _rows(self, X: Any) -> np.ndarray:
-        """Rows it is asked about, in the units of training."""
+        """Rows of a query, in the units of training."""
         return rows_of(self, X, getattr(self, "_units", None))
 
     def predict(self, X: Any) -> np.ndarray:

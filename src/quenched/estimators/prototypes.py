@@ -24,6 +24,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, Outcome
 from quenched.estimators.reading import Units, bounded, key_of, rows_of, validated, weights_of
 from quenched.prototypes import learner
+from quenched.prototypes.learner.steps import nearest
 from quenched.prototypes.model import LVQ1, VQ, Interpolated, Rule
 
 
@@ -236,7 +237,7 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
     def _squared(self, Z: np.ndarray) -> np.ndarray:
         """Squared distance from the nearest prototype of each class `[n, C]`, all in the units of training."""
         w, labels = self._fitted.prototypes, self._fitted.labels
-        return np.column_stack([learner.nearest(w[labels == c], Z)[1] for c in self._labels()])
+        return np.column_stack([nearest(w[labels == c], Z)[1] for c in self._labels()])
 
     def _rows(self, X: Any) -> np.ndarray:
         """Rows it is asked about, in the units of training."""
@@ -362,7 +363,7 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         self.outcome_, self.n_iter_ = fitted.outcome, fitted.passes
         self.cluster_centers_ = self._units.back(fitted.prototypes)
         self._n_features_out = len(self.cluster_centers_)
-        self.labels_, squared = learner.nearest(fitted.prototypes, Z)
+        self.labels_, squared = nearest(fitted.prototypes, Z)
         self.inertia_ = float(self._units.measure(weights @ squared, 2))
         return self
 
@@ -373,7 +374,7 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
     def predict(self, X: Any) -> np.ndarray:
         """The index of the nearest prototype of each row."""
         rows = self._rows(X)
-        return learner.nearest(self._fitted.prototypes, rows)[0]
+        return nearest(self._fitted.prototypes, rows)[0]
 
     def transform(self, X: Any) -> np.ndarray:
         """The distance of each row from each prototype `[n, K]`."""

@@ -1,4 +1,4 @@
-"""What every estimator reads in the same way: tables and their units, seeds, and rows it is asked about."""
+"""Input of estimators: tables and their units, seeds, weights, and rows to predict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, Key
 
 LARGEST, SMALLEST = float(np.finfo(np.float64).max), float(np.finfo(np.float64).smallest_subnormal)
-"""The ends of what numbers can say."""
+"""The range of double precision."""
 
 
 def key_of(random_state: Any) -> Key:
@@ -34,11 +34,11 @@ def generator_of(random_state: Any) -> np.random.RandomState:
 
 
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """A table of numbers as scikit-learn checks it, and the targets if they are given; masks are not overlooked.
+    """A table of numbers, and targets if given, as validated by scikit-learn; masked values raise an error.
 
     Raises:
         InputError: if some value is masked.
-        ValueError: for what scikit-learn refuses.
+        ValueError: from scikit-learn's own validation.
     """
     for name, value in (("X", X), ("y", y)):
         if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
@@ -49,10 +49,10 @@ def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **opti
 
 
 def rows_of(estimator: BaseEstimator, X: Any, units: Units | None = None) -> np.ndarray:
-    """The rows of a table that a fitted estimator is asked about, in the units of its training where these are given.
+    """The rows to predict from a fitted estimator, in the units of its training if these are given.
 
     Raises:
-        InputError: for rows so far out that their squares are no numbers.
+        InputError: for rows so far out that their squares overflow.
     """
     check_is_fitted(estimator, "_fitted")
     rows: Any = validated(estimator, X, reset=False)
@@ -60,7 +60,7 @@ def rows_of(estimator: BaseEstimator, X: Any, units: Units | None = None) -> np.
 
 
 def bounded(rows: np.ndarray) -> np.ndarray:
-    """Rows whose squares are numbers.
+    """Check that the squares of rows do not overflow, and return the rows.
 
     Raises:
         InputError: for others.
@@ -72,11 +72,11 @@ def bounded(rows: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Units:
-    """Units in which rows are of size 1, so that their squares are numbers. All steps are powers of two, and exact.
+    """Units in which rows are of size 1, so that squares do not overflow. All factors are powers of two, and exact.
 
     Attributes:
         exponent: of the power of two that is the unit of each column `[N]`, or of all.
-        scaler: what standardises columns after that; None for none.
+        scaler: standardises the columns after that, if not None.
     """
 
     exponent: Any
@@ -103,11 +103,11 @@ class Units:
 
     @property
     def power(self) -> int:
-        """The power of two by which a length is divided; none where columns are standardised."""
+        """The exponent of the power of two by which lengths are divided; 0 if columns are standardised."""
         return 0 if self.scaler is not None else self.exponent
 
     def measure(self, value: Any, dimension: int) -> Any:
-        """A length to some power, in the units of the data: as near to it as numbers go, and positive if it is."""
+        """A length to some power, in the units of the data, clipped to the range of double precision."""
         with np.errstate(over="ignore", under="ignore"):
             there = np.clip(np.ldexp(value, dimension * self.power), -LARGEST, LARGEST)
         return np.where((there == 0) & (np.asarray(value) > 0), SMALLEST, there)[()]
@@ -133,7 +133,7 @@ def weights_of(sample_weight: Any, rows: Any) -> np.ndarray:
     """A weight for each row, by default 1.
 
     Raises:
-        ValueError: if there are not as many, or some are negative or no numbers.
+        ValueError: if there are not as many, or some are negative or NaN.
         InputError: if they are all zero, or so large that sums of squares overflow.
     """
     weights: Any = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from quenched.core import files
+from quenched.core import store
 
 
 def as_json(result: xr.Dataset, **more: Any) -> str:
@@ -27,7 +27,7 @@ def as_json(result: xr.Dataset, **more: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Containers, numbers and text that JSON knows."""
+    """Containers, numbers and text that JSON has."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, np.generic):
@@ -42,53 +42,41 @@ def _plain(value: Any) -> Any:
 
 
 def write_json(result: xr.Dataset, path: Path, **more: Any) -> Path:
-    """Write a result as JSON; the file appears whole or not at all.
+    """Write a result as JSON; the file appears complete or not at all.
 
     Raises:
         OSError: if the place cannot be written.
     """
-    files.write(path, as_json(result, **more) + "\n")
+    store.write(path, as_json(result, **more) + "\n")
     return path
 
 
 def write_csv(result: xr.Dataset, path: Path) -> Path:
-    """Write the quantities of a result as CSV; the file appears whole or not at all.
+    """Write the quantities of a result as CSV; the file appears complete or not at all.
 
-    There is a row for each point of the sweep and a column for each component of a quantity. The values of single runs
-    and whatever hangs on other dimensions, such as the rows of a table, are left out.
+    There is a row for each point of the sweep and a column for each component of a quantity. Single runs and quantities
+    with other dimensions, such as the rows of a table, are left out.
 
     Raises:
         OSError: if the place cannot be written.
     """
-    files.write(path, _flat(result).to_csv(index=False))
+    store.write(path, _flat(result).to_csv(index=False))
     return path
 
 
 def _flat(result: xr.Dataset) -> Any:
     """A frame with a row for each point of the sweep."""
-    import pandas as pd
-
-    dims = main_dims(result)
-    shape = tuple(result.sizes[d] for d in dims)
-    index = np.indices(shape).reshape(len(dims), -1) if dims else np.zeros((0, 1), int)
-    found: dict[str, np.ndarray] = {}
-    for d, places in zip(dims, index, strict=True):
-        found[d] = result[d].values[places] if d in result.coords else places
+    dims, parts = main_dims(result), {}
     for name, array in result.data_vars.items():
-        if str(name).endswith("_run") or (array.dims and not set(dims) <= {*array.dims}):
+        if str(name).endswith("_run") or (array.dims and not set(dims) <= set(array.dims)):
             continue
-        inner = [str(d) for d in array.dims if d not in dims]
-        whole = array.transpose(*(d for d in dims if d in array.dims), *inner).values
-        whole = whole.reshape(-1, *whole.shape[len([d for d in dims if d in array.dims]) :])
-        for place in np.ndindex(*whole.shape[1:]):
-            label = ",".join(_coordinate(result, d, i) for d, i in zip(inner, place, strict=True))
-            values = whole[(slice(None), *place)]
-            found[f"{name}[{label}]" if label else str(name)] = np.broadcast_to(values, index.shape[1:])
-    return pd.DataFrame(found)
-
-
-def _coordinate(result: xr.Dataset, dim: str, place: int) -> str:
-    return str(result[dim].values[place]) if dim in result.coords else str(place)
+        inner = [d for d in array.dims if d not in dims]
+        for places in np.ndindex(*(array.sizes[d] for d in inner)):
+            words = [str(result[d].values[i]) for d, i in zip(inner, places, strict=True)]
+            component = array.isel(dict(zip(inner, places, strict=True)), drop=True)
+            parts[f"{name}[{','.join(words)}]" if words else str(name)] = component.reset_coords(drop=True)
+    table = xr.Dataset(parts, {d: result[d] for d in dims})
+    return table.to_dataframe(dim_order=dims).reset_index() if dims else table.expand_dims("point").to_dataframe()
 
 
 def main_dims(result: xr.Dataset) -> list[str]:

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from quenched.core.checks import available_memory
+from quenched.core.store import reason
+from quenched.core.system import available_memory
 from quenched.core.types import InputError, printable
-from quenched.io.folders import reason
 
 GROWTH = 10
 """Bytes of memory for each byte of a table while it is read: a digit and a comma become a float64, twice."""
@@ -67,10 +67,8 @@ def read(path: str | os.PathLike[str], encoding: str | None = None) -> Source:
     source, codec = _there(path), _codec(encoding)
     _check_size(source)
     kind = source.suffix.lower()
-    if kind in SHEETS:
-        return _read_sheet(source)
-    if kind in BINARY:
-        return _read_binary(source)
+    if kind in (*SHEETS, *BINARY):
+        return _read_other(source)
     names = _read_names(source, codec)
     frame = _read_text(source, codec)
     _check_form(source, names, frame)
@@ -260,48 +258,33 @@ def _is_number(text: str) -> bool:
 # Other formats --------------------------------------------------------------------------------------------------------
 
 
-def _read_sheet(source: Path) -> Source:
-    """The first sheet of a spreadsheet; its first row has the names."""
+def _read_other(source: Path) -> Source:
+    """A Parquet or Feather file, or the first sheet of a spreadsheet, whose first row has the names."""
     import pandas as pd
 
+    kind, notes = source.suffix.lower(), ()
+    what = "spreadsheet" if kind in SHEETS else f"{kind[1:]} file"
     try:
-        with pd.ExcelFile(source) as book:
-            sheets = [str(name) for name in book.sheet_names]
-            whole: Any = pd.read_excel(book, header=None, dtype=object)
+        if kind in SHEETS:
+            with pd.ExcelFile(source) as book:
+                sheets: Any = book.sheet_names
+                frame: Any = pd.read_excel(book, header=None, dtype=object)
+        else:
+            frame, sheets = (pd.read_parquet if kind == ".parquet" else pd.read_feather)(source), ()
     except ImportError as error:
-        raise _without(source, "a spreadsheet", error) from None
-    except Exception as error:  # readers of spreadsheets raise many kinds for a damaged file
-        raise InputError(f"{source} must be a whole spreadsheet, but it cannot be read: it is damaged or of another "
+        package = re.search(r"[Mm]issing optional dependency '([\w-]+)'", str(error))
+        needed = f"the package {package[1]}" if package else "pyarrow or fastparquet"
+        raise InputError(f"{source} must be a CSV file unless {needed} is installed, but it is a {what}: save it as "
+                         "CSV, or pip install 'quenched[tables]'.") from None  # fmt: skip
+    except Exception as error:  # these readers raise many kinds for a damaged file
+        raise InputError(f"{source} must be a complete {what}, but it cannot be read: it is damaged or of another "
                          f"kind ({type(error).__name__}).") from None  # fmt: skip
-    if len(whole) < 2:
+    if frame.empty or (sheets and len(frame) < 2):
         raise InputError(f"{source} must have rows below the column names, but it is empty.")
-    names = [_name(cell, i) for i, cell in enumerate(whole.iloc[0])]
-    frame = whole.iloc[1:].reset_index(drop=True)
-    _check_form(source, names, frame)
-    notes = (f"Only the first of {len(sheets)} sheets is read, {printable(sheets[0])!r}.",) if len(sheets) > 1 else ()
+    if len(sheets) > 1:
+        notes = (f"Only the first of {len(sheets)} sheets is read, {printable(str(sheets[0]))!r}.",)
+    names = [_name(name, i) for i, name in enumerate(frame.iloc[0] if sheets else frame.columns)]
+    frame = (frame.iloc[1:] if sheets else frame).reset_index(drop=True)
+    if sheets:
+        _check_form(source, names, frame)
     return Source(source, names, frame, notes)
-
-
-def _read_binary(source: Path) -> Source:
-    """A Parquet or Feather file."""
-    import pandas as pd
-
-    reader = pd.read_parquet if source.suffix.lower() == ".parquet" else pd.read_feather
-    try:
-        frame = reader(source)
-    except ImportError as error:
-        raise _without(source, f"a {source.suffix[1:]} file", error) from None
-    except Exception as error:  # so do readers of Parquet
-        raise InputError(f"{source} must be a whole {source.suffix[1:]} file, but it cannot be read: it is damaged or "
-                         f"of another kind ({type(error).__name__}).") from None  # fmt: skip
-    if frame.empty:
-        raise InputError(f"{source} must have columns and rows, but it is empty.")
-    return Source(source, [_name(name, i) for i, name in enumerate(frame.columns)], frame.reset_index(drop=True))
-
-
-def _without(source: Path, what: str, error: ImportError) -> InputError:
-    """What to install, or to do instead."""
-    package = re.search(r"[Mm]issing optional dependency '([\w-]+)'", str(error))
-    needed = f"the package {package[1]}" if package else "pyarrow or fastparquet"
-    return InputError(f"{source} must be a CSV file unless {needed} is installed, but it is {what}: save it as CSV, or "
-                      "pip install 'quenched[tables]'.")  # fmt: skip

@@ -164,11 +164,10 @@ def _without_gaps(
 
 
 def _without_copies(table: Table) -> Table:
-    """The rows that are no copies of earlier ones, and a note on the others."""
-    every = [table.inputs]
-    if table.targets is not None:
-        every.append(np.unique(table.targets, return_inverse=True)[1][:, None])
-    first = np.sort(np.unique(np.column_stack(every), axis=0, return_index=True)[1])
+    """The rows that are not copies of earlier ones, and a note on the others."""
+    import pandas as pd
+
+    first = np.flatnonzero(~pd.DataFrame(table.inputs).assign(target=table.targets).duplicated())
     copies, assigned = len(table.inputs) - len(first), table.places
     if not copies:
         return table

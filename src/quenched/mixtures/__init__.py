@@ -13,8 +13,8 @@ from quenched.mixtures.model import (
     Start,
     TwoGaussians,
 )
-from quenched.mixtures.simulation import follow, measure, spectrum
-from quenched.mixtures.theory import Phase, curve, optimum, phase_lines
+from quenched.mixtures.simulation import measure
+from quenched.mixtures.theory import Phase, curve, optimum, phase_lines, transitions
 
 __all__ = [
     "Annealed",
@@ -30,10 +30,9 @@ __all__ = [
     "TwoGaussians",
     "curve",
     "fit",
-    "follow",
     "measure",
     "optimum",
     "phase_lines",
-    "spectrum",
     "theory",
+    "transitions",
 ]

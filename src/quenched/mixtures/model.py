@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import checks, verbs
 from quenched.core.types import Array, Key, Real, double, real
 
 
@@ -144,17 +144,16 @@ class Diagonal(eqx.Module):
 
 
 class Start(eqx.Module):
-    """Where the splitting vector begins."""
+    """Where the centres begin."""
 
 
 class Annealed(Start):
     """Deterministic annealing: the width falls in small steps, each beginning where the last one ended.
 
     Attributes:
-        from_width: the first width; by default above the first splitting of each sample.
-        step: the share by which the width falls in one step, in (0, 1).
-        noise: standard deviation of what is added to the splitting vector before each step, times $\\sqrt N$ (it is
-            divided by $\\sqrt N$ for each component). Without it a vector that died out above the splitting stays dead.
+        from_width: the first width; by default that at which the first cluster splits.
+        step: the largest share by which the width falls in one step, in (0, 1).
+        noise: length of a random vector that is added to the unit vector along which a cluster splits.
     """
 
     from_width: Real | None = eqx.field(converter=real, default=None)
@@ -165,14 +164,14 @@ class Annealed(Start):
         if self.from_width is not None:
             checks.positive("from_width", self.from_width)
         checks.inside("step", self.step, 0, 1)
-        checks.positive("noise", self.noise)
+        checks.not_negative("noise", self.noise)
 
 
 class RandomStart(Start):
-    """A random direction, anew at each width.
+    """Centres in random directions from the mean (two centres on opposite sides of it), anew at each width.
 
     Attributes:
-        scale: the length of the splitting vector at the start.
+        scale: their distance from the mean.
     """
 
     scale: Real = eqx.field(converter=real, default=1.0)
@@ -181,9 +180,24 @@ class RandomStart(Start):
         checks.positive("scale", self.scale)
 
 
-ORDER_PARAMETERS = {"r": (), "q": (), "error": (), "free_energy": ()}
-"""What theory and simulation report, and the dimensions of each. `free_energy` is the energy of an example,
-$\\epsilon = |\\Delta U|^2/2\\sigma - \\langle \\ln\\cosh(\\Delta U \\cdot (S - \\bar S)/\\sigma) \\rangle$."""
+SCIENCE = verbs.Science(
+    "mixtures",
+    laws=(Law, "a law such as TwoGaussians()"),
+    rules=(MaximumLikelihood, "MaximumLikelihood(width)"),
+    reports={"r": (), "q": (), "error": (), "energy": (), "free_energy": ()},
+    labels={
+        "alpha": r"examples per dimension, $\alpha$",
+        "width": r"width, $\sigma$ (a variance)",
+        "error": r"generalisation error, $\epsilon_g$",
+        "r": "overlap with the true splitting, $r$",
+        "q": "squared length of the splitting, $q$",
+        "energy": r"energy of an example, $\epsilon$",
+        "free_energy": "free energy, $f$",
+    },
+)
+r"""What the verbs share. `energy` is that of an example,
+$\epsilon = |\Delta U|^2/2\sigma - \langle \ln\cosh(\Delta U \cdot (S - \bar S)/\sigma) \rangle$, and `free_energy`
+that over $N$, $\alpha \epsilon$."""
 
 
 @functools.partial(jax.jit, static_argnames=("examples", "size"))

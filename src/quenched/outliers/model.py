@@ -193,6 +193,19 @@ class CarriedStart(Start):
             raise InputError(f"Argument `first` must be RandomStart() or TeacherStart(), but {self.first!r} was given.")
 
 
+LABELS = {
+    "alpha": r"examples per dimension, $\alpha$",
+    "eta": r"$\ln$(outliers / informative examples), $\eta$",
+    "R": "overlap with the teacher, $R$",
+    "Q": "squared length, $Q$",
+    "Delta": r"squared distance from the teacher, $\Delta$",
+    "Phi": r"angle with the teacher over $\pi$, $\Phi$",
+    "selected": "share of examples selected",
+    "free_energy": "energy over the dimension, $f$",
+}
+"""Words for the axes of a plot."""
+
+
 class Search(eqx.Module):
     """How hard selection looks for the best selection."""
 
@@ -210,12 +223,10 @@ SCIENCE = verbs.Science(
     laws=(Contaminated, "Contaminated(gamma, eta)"),
     rules=((SoftSelection, HardSelection, Hebb, Gibbs), "SoftSelection(), HardSelection(), Hebb() or Gibbs()"),
     reports={"R": (), "Q": (), "Delta": (), "Phi": (), "free_energy": ()},
+    labels=LABELS,
 )
 """What theory and simulation have in common. `free_energy` is the least energy over $N$, up to a constant that depends
 on the data only: $\\mathcal H/N$ as it stands in the rule's docstring."""
-
-
-ORDER_PARAMETERS, check_pair = SCIENCE.reports, SCIENCE.check_pair
 
 
 def gamma_of(law: Contaminated, rule: Rule) -> Real:

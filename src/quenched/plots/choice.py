@@ -1,4 +1,4 @@
-"""What to draw of datasets: panels of series, their colours' groups, and what became of each point."""
+"""Panels for datasets: which variables, which series, their labels, and the outcome of each point."""
 
 from __future__ import annotations
 
@@ -11,81 +11,21 @@ import xarray as xr
 from quenched.core.figures import Kind, Panel, Series
 from quenched.core.types import InputError, printable
 
-CONTROLS = {
-    "alpha": r"examples per dimension, $\alpha$",
-    "examples": "number of examples",
-    "prior": "prior of class +1, $p_+$",
-    "separation": "separation",
-    "width": r"width, $\sigma$ (a variance)",
-    "rate": r"learning rate, $\eta$",
-}
-VARIABLES = {
-    "error": r"generalisation error, $\epsilon_g$",
-    "R": "overlap with the centres, $R$",
-    "Q": "overlap among prototypes, $Q$",
-    "r": "overlap with the true splitting, $r$",
-    "q": "squared length of the splitting, $q$",
-    "growth": "growth rate of a deviation",
-    "free_energy": "free energy, $f$",
-}
-"""Names of axes in words. An array's own `long_name` goes first."""
-
-SHARE = "share of the target's variance"
-EMPIRICAL = {
-    "examples": "training examples, $m$",
-    "posterior_variance": f"posterior variance ({SHARE})",
-    "oob_variance": f"out-of-bag posterior variance ({SHARE})",
-    "error": f"error on all rows, seen or not ({SHARE})",
-    "oob_error": f"out-of-bag error ({SHARE})",
-    "absolute_error": "absolute error (standard deviations of the target)",
-    "oob_absolute_error": "out-of-bag absolute error (standard deviations of the target)",
-    "coverage": "coverage of the predictive interval",
-    "oob_coverage": "out-of-bag coverage of the predictive interval",
-}
-"""The same for samples of a table of data."""
-
-SELECTION = {
-    "eta": r"$\ln$(outliers / informative examples), $\eta$",
-    "R": "overlap with the teacher, $R$",
-    "Q": "squared length, $Q$",
-    "Delta": r"squared distance from the teacher, $\Delta$",
-    "Phi": r"angle with the teacher over $\pi$, $\Phi$",
-    "selected": "share of examples selected",
-    "free_energy": "energy over the dimension, $f$",
-}
-"""The same for learning that selects examples."""
-OWN_WORDS = {"processes": EMPIRICAL, "outliers": SELECTION}
-
 _NOT_DRAWN = ("runs", "failed", "outcome", "residual", "stability", "z")
 UNTRUSTED = "self-check failed"
 BROKEN = "replica symmetry broken"
 LONGEST_FACT = 30
-"""Letters of a field's value beyond which it is numbered rather than spelled."""
+"""Values of fields that are longer than this are numbered instead."""
 ABSENT = "absent"
 LONGEST_NAME = 60
-"""Letters of a name from the data, such as a column's, that a label shows."""
+"""Longest name from the data, such as a column's, in a label."""
 
 
 def plain(name: object, most: int = LONGEST_NAME) -> str:
-    """A name that came with the data as a label may show it: as it is, with no mathematics in it, and not endless."""
+    """A name from the data as a label: printable, without mathematics, and shortened."""
     text = printable(str(name))
     text = text if len(text) <= most else f"{text[: most - 3]}..."
     return text.replace("$", r"\$")
-
-
-@dataclasses.dataclass(frozen=True)
-class Item:
-    """A series, the group whose colour it has, and what became of each point (empty: nothing to say)."""
-
-    series: Series
-    group: str
-    outcome: np.ndarray
-
-
-def as_item(series: Series) -> Item:
-    """A given series; points without a value are said to have none."""
-    lost = ~np.isfinite(np.asarray(series.y, float)) & (series.kind is not Kind.band)
-    return Item(series, series.label, np.where(lost, "no value", ""))
 
 
 def abscissa(datasets: list[xr.Dataset]) -> str:
@@ -100,10 +40,10 @@ def abscissa(datasets: list[xr.Dataset]) -> str:
 
 
 def variables(datasets: list[xr.Dataset], axis: str) -> list[str]:
-    """Every variable that is worth a panel; of a table's many, the one that people come for."""
-    if all(_empirical(data) and "oob_error" in data and axis in data["oob_error"].dims for data in datasets):
-        return ["oob_error"]
-    return _every(datasets, axis)
+    """The variables to draw by default: the main one, if all results have the same, or else all."""
+    mains = {str(data.attrs.get("main", "")) for data in datasets}
+    main = mains.pop() if len(mains) == 1 else ""
+    return [main] if all(main in data and axis in data[main].dims for data in datasets) else _every(datasets, axis)
 
 
 def _every(datasets: list[xr.Dataset], axis: str) -> list[str]:
@@ -118,39 +58,32 @@ def _every(datasets: list[xr.Dataset], axis: str) -> list[str]:
     ]
 
 
-def panel(datasets: list[xr.Dataset], name: str, axis: str) -> tuple[Panel, list[Item]]:
+def panel(datasets: list[xr.Dataset], name: str, axis: str) -> Panel:
     """All series of one variable."""
     holders = [data for data in datasets if name in data and axis in data[name].dims]
     if not holders:
         raise InputError(f"Argument `variables` must name what the results have over {axis}, but {name!r} is not "
                          f"among {_every(datasets, axis)}.")  # fmt: skip
-    titles = _distinctions(holders)
-    items = [item for data, title in zip(holders, titles, strict=True) for item in _items(data, name, axis, title)]
-    first = holders[0]
-    series = tuple(item.series for item in items)
+    titles, first = _distinctions(holders), holders[0]
+    series = tuple(one for data, title in zip(holders, titles, strict=True) for one in _series(data, name, axis, title))
     log = _log("x", first, series) + ("" if "coverage" in name else _log("y", first, series))
-    return Panel(_words(first, axis), _words(first, name), series, log=log), items
-
-
-def _empirical(data: xr.Dataset) -> bool:
-    """Whether it is about samples of a table: such learning curves are powers of the number of examples."""
-    return data.attrs.get("science") == "processes"
+    return Panel(_words(first, axis), _words(first, name), series, log=log)
 
 
 def _log(axis: str, data: xr.Dataset, series: tuple[Series, ...]) -> str:
-    """The axis, if it shall be logarithmic and can be."""
+    """The axis, if the results ask for a logarithmic one and all its values are positive."""
     values = np.concatenate([np.asarray(getattr(one, axis), float).ravel() for one in series])
     share = np.isfinite(values) & (values > 0)
-    return axis if _empirical(data) and share.any() and np.all(share | np.isnan(values)) else ""
+    return axis if data.attrs.get("scale") == "log" and share.any() and np.all(share | np.isnan(values)) else ""
 
 
-def _items(data: xr.Dataset, name: str, axis: str, title: tuple[str, str]) -> list[Item]:
+def _series(data: xr.Dataset, name: str, axis: str, title: tuple[str, str]) -> list[Series]:
     """The series of one variable of one dataset: one for each component and each value of the other controls."""
     variable = data[name]
     others = [str(d) for d in variable.dims if d != axis]
     controls = [d for d in others if d in str(data.attrs.get("sweep", "")).split() or variable[d].dtype.kind == "f"]
     simulated = data.attrs.get("source") == "simulation" or f"{name}_stderr" in data
-    items = []
+    found = []
     for index in np.ndindex(*(variable.sizes[d] for d in others)):
         place = dict(zip(others, index, strict=True))
         if any(f"{d}2" in place and place[d] > place[f"{d}2"] for d in place):
@@ -165,31 +98,30 @@ def _items(data: xr.Dataset, name: str, axis: str, title: tuple[str, str]) -> li
         bars = here[f"{name}_stderr"].values if f"{name}_stderr" in here else None
         y, outcome = _outcomes(here, here[name].values.astype(float), bars)
         label, kind = ", ".join(filter(None, [group, title[1]])), Kind.simulation if simulated else Kind.theory
-        one = Series(label, kind, data[axis].values, y, bars, *_unstable(here))
-        items += by_source(Item(one, group, outcome), here.get("source"))
-    return items
+        one = Series(label, kind, data[axis].values, y, bars, *_unstable(here), group=group, outcome=outcome)
+        found += _by_source(one, here.get("source"))
+    return found
 
 
-def by_source(item: Item, source: xr.DataArray | None) -> list[Item]:
-    """A curve of which each point says whence it is: a line where that is theory, points where it is draws."""
+def _by_source(series: Series, source: xr.DataArray | None) -> list[Series]:
+    """A curve whose points have different sources: a line where it is theory, points where it is simulation."""
     if source is None or not source.dims:
-        return [item]
+        return [series]
     words, found = source.values.astype(str), []
     drawn, doubt = words == "draws", words == "theory, not trusted"
-    series = dataclasses.replace(item.series, unstable=doubt, dashes=UNTRUSTED) if doubt.any() else item.series
+    series = dataclasses.replace(series, unstable=doubt, dashes=UNTRUSTED) if doubt.any() else series
     for kind, chosen in ((Kind.theory, ~drawn), (Kind.simulation, drawn)):
         if chosen.any():
             bars = None if kind is Kind.theory or series.yerr is None else series.yerr[chosen]
             gaps = chosen if kind is Kind.simulation else np.full(chosen.shape, True)  # a line breaks where draws are
-            y, outcome = np.where(chosen, series.y, np.nan)[gaps], np.where(chosen, item.outcome, "")[gaps]
-            unstable = None if series.unstable is None else series.unstable[gaps]
-            one = dataclasses.replace(series, kind=kind, x=series.x[gaps], y=y, yerr=bars, unstable=unstable)
-            found.append(Item(one, item.group, outcome))
+            y, outcome = np.where(chosen, series.y, np.nan)[gaps], np.where(chosen, series.marks, "")[gaps]
+            changes = {"unstable": None if series.unstable is None else series.unstable[gaps], "outcome": outcome}
+            found.append(dataclasses.replace(series, kind=kind, x=series.x[gaps], y=y, yerr=bars, **changes))
     return found
 
 
 def _unstable(here: dict[str, xr.DataArray]) -> tuple[np.ndarray | None, str]:
-    """Where a theory says that its state is unstable or that it may not be believed, and the word for that."""
+    """Where the state of a theory is unstable or cannot be trusted, and the word for that."""
     rate, trusted, stability = here.get("growth"), here.get("trusted"), here.get("stability")
     if trusted is not None and trusted.dims:
         return ~trusted.values.astype(bool), UNTRUSTED
@@ -222,7 +154,7 @@ def _distinctions(datasets: list[xr.Dataset]) -> list[tuple[str, str]]:
         alike = list(words)
         for i, fact in enumerate(facts):
             rivals = {other.get(name) for other, word in zip(facts, alike, strict=True) if word == alike[i]}
-            if len(rivals) > 1 and name in fact:  # said only where it is needed
+            if len(rivals) > 1 and name in fact:  # named only where needed
                 words[i] = ", ".join(filter(None, [words[i], fact[name]]))
     sizes = [data.attrs.get("size") for data in datasets]
     several = len(set(sizes) - {None}) > 1
@@ -268,8 +200,4 @@ def _short(variable: xr.DataArray, dim: str, index: int) -> str:
 
 def _words(data: xr.Dataset, name: str) -> str:
     """The label of an axis."""
-    own = OWN_WORDS.get(str(data.attrs.get("science")), {})
-    if name in own:
-        return own[name]
-    words = VARIABLES if name in data.data_vars else CONTROLS
-    return str(data[name].attrs.get("long_name", words.get(name, name.replace("_", " "))))
+    return str(data[name].attrs.get("long_name", name.replace("_", " ")))

@@ -1,4 +1,4 @@
-"""What to draw of densities: one with its band, or one given another column as an image with its mean and interval."""
+"""The panel of a density: with its band, or conditional on another column as an image with mean and interval."""
 
 from __future__ import annotations
 
@@ -6,30 +6,23 @@ import numpy as np
 import xarray as xr
 
 from quenched.core.figures import Kind, Panel, Series
-from quenched.plots.choice import Item, plain
+from quenched.plots.choice import plain
 
 
-def is_one(data: xr.Dataset) -> bool:
-    """Whether a dataset is what `quenched density` makes."""
-    return data.attrs.get("source") in ("density", "conditional density")
-
-
-def panel(data: xr.Dataset) -> tuple[Panel, list[Item]]:
+def panel(data: xr.Dataset) -> Panel:
     """The picture of a density."""
-    series = _given(data) if "given" in data.attrs else _alone(data)
-    items = [Item(one, one.label, np.full(np.shape(one.y), "")) for one in series]
     column = plain(data.attrs["column"])
     if "given" in data.attrs:
-        return Panel(plain(data.attrs["given"]), column, tuple(series), key=False), items
+        return Panel(plain(data.attrs["given"]), column, _given(data), key=False)
     note = "The band is drawn from the first row to the last."
-    return Panel(column, "probability density", tuple(series), key=False, note=note), items
+    return Panel(column, "probability density", _alone(data), key=False, note=note)
 
 
 def _share(data: xr.Dataset) -> str:
     return f"{float(data.attrs['level']):.0%}"
 
 
-def _alone(data: xr.Dataset) -> list[Series]:
+def _alone(data: xr.Dataset) -> tuple[Series, ...]:
     """The density, its band, and the outline of a histogram."""
     x, P, bars = data["value"].values, data["density"].values, data["histogram"].values
     label = f"density ({_share(data)} band)"
@@ -39,14 +32,14 @@ def _alone(data: xr.Dataset) -> list[Series]:
     band = Series(label, Kind.band, x, P, low=low, high=high)
     outline = np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(bars, 2), [0.0]])
     rows = f"histogram of {int(data.attrs['rows']):,} rows"
-    return [band, Series(label, Kind.theory, x, P), Series(rows, Kind.reference, *outline)]
+    return band, Series(label, Kind.theory, x, P), Series(rows, Kind.reference, *outline)
 
 
-def _given(data: xr.Dataset) -> list[Series]:
+def _given(data: xr.Dataset) -> tuple[Series, ...]:
     """The density over the other column as an image, for its branches; mean and interval, and the rows."""
     x, mean = data["given"].values, data["mean"].values
     image = Series("density", Kind.image, x, data["value"].values, values=data["density"].values)
     label = f"mean ({_share(data)} interval)"
     band = Series(label, Kind.band, x, mean, low=data["low"].values, high=data["high"].values)
     rows = Series(f"{int(data.attrs['rows']):,} rows", Kind.cloud, data["row_given"].values, data["row_value"].values)
-    return [image, band, Series(label, Kind.theory, x, mean), rows]
+    return image, band, Series(label, Kind.theory, x, mean), rows

@@ -23,27 +23,31 @@ from quenched.core import checks, figures
 from quenched.core.figures import Kind, Panel, Scale, Series
 from quenched.core.types import InputError
 from quenched.plots import choice, densities, forecasts, trees
-from quenched.plots.choice import ABSENT, Item
+from quenched.plots.choice import ABSENT
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's colours, told apart by colour-blind readers; without yellow, which is faint on white."""
+"""Okabe and Ito's colours, which colour-blind readers can distinguish; without yellow, which is faint on white."""
 
 MARKERS = "osD^vPX"
 GREY = "#767676"
 MOST_LABELS = 14
 """Entries of a legend before it is thinned."""
 SHORT_LABEL = 26
-"""Letters of the longest entry of a legend that may stand beside the axes."""
+"""Longest entry of a legend beside the axes; longer ones go below."""
 LONGEST_LABEL = 40
-"""Letters of an ordinate's label in one line."""
+"""Longest label of an ordinate in one line."""
 BELOW = 0.55
 """Inches from the axes down to a legend of their own: below ticks and label."""
 NOTE_WIDTH = 98
-"""Letters in a line of a note."""
+"""Characters in a line of a note."""
 TICKS = {4: (1,), 2: (1, 3), 1: (1, 2, 5), 0.5: (1, 1.5, 2, 3, 5, 7), 0: ()}
-"""Where a logarithmic axis of more than so many decades has its ticks; a shorter one is like a linear one."""
+"""Decades of a logarithmic axis, and its ticks within a decade; an axis below half a decade is like a linear one."""
 LOWEST_PLAIN, HIGHEST_PLAIN = 1e-3, 1e7
 """Numbers between these are written without powers of ten."""
+
+
+OWN_PANELS = {"forecast": forecasts.panel, "density": densities.panel, "conditional density": densities.panel}
+"""Results that have a panel of their own, by their source."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,13 +90,13 @@ def plot(
     if not datasets or len(datasets) < len(results):
         raise InputError("Argument `results` must be datasets, or one figure of a paper, "
                          f"but {[type(r).__name__ for r in results]} was given.")  # fmt: skip
-    if len(datasets) == 1 and trees.is_one(datasets[0]):
+    if len(datasets) == 1 and datasets[0].attrs.get("source") == "annealing":
         return _tree(datasets[0], ax)
     if x is not None and not (isinstance(x, str) and any(x in data.dims for data in datasets)):
-        raise InputError(f"Argument `x` must be a control that takes several values, but {x!r} is none.")
+        raise InputError(f"Argument `x` must be a control that takes several values, but {x!r} is not one.")
     names, panels = _panels(datasets, checks.names("variables", variables), x)
     if ax is None:
-        return _render("", panels, _new_axes([panel for panel, _ in panels]), own=True)
+        return _render("", panels, _new_axes(panels), own=True)
     axes = _given_axes(ax)
     if len(axes) != len(panels):
         raise InputError(f"Argument `ax` must be one axes for each of {', '.join(names)}, but {len(axes)} was given: "
@@ -124,11 +128,11 @@ def _tree(data: xr.Dataset, ax: Axes | Sequence[Axes] | None) -> Figure:
 
 def _panels(
     datasets: list[xr.Dataset], variables: Sequence[str] | None, x: str | None
-) -> tuple[list[str], list[tuple[Panel, list[Item]]]]:
-    """What to draw, by name; a forecast or a density is one picture, unless something else is asked for."""
-    for kind in (forecasts, densities):
-        if len(datasets) == 1 and kind.is_one(datasets[0]) and not variables and not x:
-            return [str(datasets[0].attrs["source"])], [kind.panel(datasets[0])]
+) -> tuple[list[str], list[Panel]]:
+    """Names and panels; a forecast or a density is one panel, unless `variables` or `x` is given."""
+    source = str(datasets[0].attrs.get("source"))
+    if len(datasets) == 1 and source in OWN_PANELS and not variables and not x:
+        return [source], [OWN_PANELS[source](datasets[0])]
     axis = x or choice.abscissa(datasets)
     names = list(variables or choice.variables(datasets, axis))
     if not names:
@@ -148,8 +152,7 @@ def draw(figure: figures.Figure, *, title: bool = True) -> Figure:
     """
     if not figure.panels:
         return plot(*figure.data.values())
-    panels = [(panel, [choice.as_item(s) for s in panel.series]) for panel in figure.panels]
-    return _render(figure.title if title else "", panels, _new_axes(figure.panels), own=True)
+    return _render(figure.title if title else "", figure.panels, _new_axes(figure.panels), own=True)
 
 
 _Entries = dict[str, tuple[Any, ...]]
@@ -167,26 +170,26 @@ def _new_axes(panels: Sequence[Panel]) -> list[Axes]:
     return [figure.add_subplot(rows, columns, i + 1) for i in range(len(panels))]
 
 
-def _render(title: str, panels: list[tuple[Panel, list[Item]]], axes: list[Axes], *, own: bool) -> Figure:
+def _render(title: str, panels: Sequence[Panel], axes: list[Axes], *, own: bool) -> Figure:
     """Paint every panel; on a figure of our own, put the legends where they hide nothing."""
     figure = axes[0].get_figure(root=True)
     assert figure is not None
     inks: dict[str, _Ink] = {}
     legends: list[_Entries] = []
     key: _Entries = {}
-    for (panel, items), ax in zip(panels, axes, strict=True):
-        _choose_inks(inks, items)
-        legends.append(_paint(ax, panel, items, inks))
-        key |= _key(items, kinds=panel.key)
+    for panel, ax in zip(panels, axes, strict=True):
+        _choose_inks(inks, panel.series)
+        legends.append(_paint(ax, panel, inks))
+        key |= _key(panel)
     if not own:
         for ax, legend in zip(axes, legends, strict=True):
             _legend(ax, legend | key, "best", columns=1)
         return figure
-    if title and len(axes) == 1 and not panels[0][0].title:
+    if title and len(axes) == 1 and not panels[0].title:
         axes[0].set_title(title, fontsize=13, pad=10)
     elif title:
         figure.suptitle(title, fontsize=13)
-    _place_legends(figure, axes, legends, key, beside=all(panel.right is None for panel, _ in panels))
+    _place_legends(figure, axes, legends, key, beside=all(panel.right is None for panel in panels))
     return figure
 
 
@@ -214,10 +217,10 @@ def _columns(entries: _Entries, inches: float) -> int:
     return max(1, min(len(entries), int(inches * 11 / (longest + 7))))
 
 
-def _choose_inks(inks: dict[str, _Ink], items: Iterable[Item]) -> None:
+def _choose_inks(inks: dict[str, _Ink], every: Iterable[Series]) -> None:
     """Give every new group a colour that no other group of its panel has."""
     plain = (Kind.reference, Kind.mark, Kind.image)
-    groups = list(dict.fromkeys(i.group for i in items if i.series.kind not in plain))
+    groups = list(dict.fromkeys(series.colour_of for series in every if series.kind not in plain))
     taken = {inks[g].colour for g in groups if g in inks}
     fresh = [g for g in groups if g not in inks]
     free = [colour for colour in PALETTE if colour not in taken]
@@ -227,24 +230,24 @@ def _choose_inks(inks: dict[str, _Ink], items: Iterable[Item]) -> None:
         inks[group] = _Ink(colour, MARKERS[(i + len(taken)) % len(MARKERS)])
 
 
-def _paint(ax: Axes, panel: Panel, items: list[Item], inks: dict[str, _Ink]) -> _Entries:
-    """Draw one panel and give the entries of its legend."""
+def _paint(ax: Axes, panel: Panel, inks: dict[str, _Ink]) -> _Entries:
+    """Draw one panel and return the entries of its legend."""
     entries: _Entries = {}
     later: _Entries = {}
-    labels = list(dict.fromkeys(item.series.label for item in items))
-    references = [item.series.label for item in items if item.series.kind is Kind.reference]
-    for item in items:
-        series, ink = item.series, inks.get(item.group, _Ink(GREY, "o"))
+    labels = list(dict.fromkeys(series.label for series in panel.series))
+    references = [series.label for series in panel.series if series.kind is Kind.reference]
+    for series in panel.series:
+        ink = inks.get(series.colour_of, _Ink(GREY, "o"))
         if series.kind is Kind.image:
             _draw_image(ax, series)
             continue
-        if item.group != series.label:  # several sizes of one colour: a marker each
+        if series.colour_of != series.label:  # several sizes of one colour: a marker each
             ink = _Ink(ink.colour, MARKERS[labels.index(series.label) % len(MARKERS)])
         dashes = ("--", "-.", ":", "-")[references.index(series.label) % 4] if series.label in references else "-"
         handle = _draw_series(ax, series, ink, dashes)
         chosen = later if series.kind in (Kind.reference, Kind.mark) else entries
         chosen[series.label] = (*chosen.get(series.label, ()), handle)
-        _mark_unsettled(ax, item, ink)
+        _mark_unsettled(ax, series, ink)
     _dress(ax, panel)
     return _thinned(entries) | later
 
@@ -281,10 +284,10 @@ def _draw_image(ax: Axes, series: Series) -> None:
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
 
 
-def _mark_unsettled(ax: Axes, item: Item, ink: _Ink) -> None:
+def _mark_unsettled(ax: Axes, series: Series, ink: _Ink) -> None:
     """Put a cross on each point that did not converge: at its value, or on the lower edge if it has none."""
-    x, y = np.asarray(item.series.x), np.asarray(item.series.y, float)
-    lost = ~np.isin(item.outcome, ("", ABSENT))
+    x, y = np.asarray(series.x), np.asarray(series.y, float)
+    lost = ~np.isin(series.marks, ("", ABSENT))
     there, gone = np.flatnonzero(lost & np.isfinite(y)), np.flatnonzero(lost & ~np.isfinite(y))
     gone = gone[:: max(1, len(gone) // 24)]  # a row of crosses, not a bar of ink
     look = {"color": ink.colour, "ms": 7, "mew": 1.6, "ls": "none", "zorder": 5}
@@ -292,16 +295,16 @@ def _mark_unsettled(ax: Axes, item: Item, ink: _Ink) -> None:
     ax.plot(x[gone], np.full(len(gone), 0.025), "x", transform=ax.get_xaxis_transform(), **look)
 
 
-def _key(items: list[Item], *, kinds: bool) -> _Entries:
-    """Legend entries, in grey, that say what lines, points and crosses are."""
+def _key(panel: Panel) -> _Entries:
+    """Legend entries, in grey, for the meaning of lines, points and crosses."""
     key: _Entries = {}
-    if kinds and {Kind.theory, Kind.simulation} <= {item.series.kind for item in items}:
+    if panel.key and {Kind.theory, Kind.simulation} <= {series.kind for series in panel.series}:
         key["theory"] = (Line2D([], [], color=GREY, lw=1.8),)
         key["simulation ± 1 s.e."] = (Line2D([], [], color=GREY, marker="o", mfc="white", mew=1.3, ms=5.5, ls="none"),)
-    for series in (item.series for item in items):
+    for series in panel.series:
         if series.unstable is not None and np.any(series.unstable):
             key[series.dashes] = (Line2D([], [], color=GREY, lw=1.8, ls=(0, (4, 2))),)
-    words = dict.fromkeys(str(word) for item in items for word in item.outcome if word)
+    words = dict.fromkeys(str(word) for series in panel.series for word in series.marks if word)
     if words.pop(ABSENT, "") is None:
         key["no line: no such state"] = (Line2D([], [], ls="none"),)
     if words:
@@ -310,7 +313,7 @@ def _key(items: list[Item], *, kinds: bool) -> _Entries:
 
 
 def _thinned(entries: _Entries) -> _Entries:
-    """A legend that fits on the page, saying how many entries it leaves out."""
+    """A legend that fits on the page, with the number of entries left out."""
     if len(entries) <= MOST_LABELS:
         return entries
     names = list(entries)
@@ -366,7 +369,7 @@ def _broken(label: str) -> str:
 
 
 def _plain_ticks(axis: Axis) -> None:
-    """Ticks of a logarithmic axis as people say them: 200 and 0.45 rather than powers of ten, and enough of them."""
+    """Ticks of a logarithmic axis in plain numbers: 200 and 0.45 rather than powers of ten."""
     low, high = axis.get_view_interval()
     if not LOWEST_PLAIN <= low < high <= HIGHEST_PLAIN:
         return

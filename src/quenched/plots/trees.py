@@ -1,4 +1,4 @@
-"""What to draw of an annealing: clusters as branches that split while the width falls."""
+"""The panel of an annealing: clusters as branches that split while the width falls."""
 
 from __future__ import annotations
 
@@ -15,11 +15,6 @@ STEM, ROOT = 1.6, 1.4
 INK = "#4d4d4d"
 THIN, THICK = 1.2, 6.0
 """Thickness of a branch without rows, and of one with all of them."""
-
-
-def is_one(data: xr.Dataset) -> bool:
-    """Whether a dataset is a splitting sequence."""
-    return data.attrs.get("source") == "annealing"
 
 
 def panel(data: xr.Dataset) -> Panel:
@@ -59,13 +54,7 @@ def _places(data: xr.Dataset) -> tuple[dict[int, float], list[int]]:
 
 
 def paint(ax: Axes, data: xr.Dataset, palette: Sequence[str]) -> None:
-    """Draw the tree: a branch falls from the split it came from to the one it ends in.
-
-    Args:
-        ax: the axes.
-        data: the splitting sequence.
-        palette: colours of the final clusters.
-    """
+    """Draw the tree: a branch falls from the split it came from to the one it ends in; final clusters have colours."""
     place, leaves = _places(data)
     low, high = _ends(data)
     share, top = data["share"].values, {0: high}

@@ -21,17 +21,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import checks, verbs
 from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real, reals
 
-FEWEST = 5
-"""Rows below which no learning curve is worth the name."""
 LEAST_EXAMPLES, MOST_COPIES = 1e-9, 10_000
 """Mean number of rows in the smallest data set, and of copies of each row in the largest."""
-MATRICES = 6
-"""Matrices of all pairs of rows that are held at a time when a process is trained or its theory is solved."""
-LARGEST_JITTER = 1e-6
-"""Jitter beyond this share of the mean prior variance means that the kernel is not positive definite."""
 
 
 class Law(eqx.Module):
@@ -87,7 +81,7 @@ class Empirical(Law):
 
     @property
     def rows(self) -> int:
-        """How many rows there are, $N$."""
+        """The number of rows, $N$."""
         return np.shape(self.targets)[0]
 
     def standard(self) -> Array:
@@ -100,6 +94,10 @@ class Empirical(Law):
         """What is subtracted from the targets, and what they are divided by."""
         y = jnp.asarray(self.targets) if is_traced(self.targets) else np.asarray(self.targets)
         return y.mean() if self.centre is None else self.centre, y.std() if self.scale is None else self.scale
+
+    def take(self, rows: np.ndarray) -> Empirical:
+        """Some rows of the table, in its units."""
+        return Empirical(np.asarray(self.inputs)[rows], np.asarray(self.targets)[rows], *self.units())
 
     @double
     def sample(self, key: Key, examples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -177,27 +175,10 @@ class FixedTotal(Total):
 
 
 def total_of(total: Any) -> Total:
-    """The total that was asked for, by default `PoissonTotal()`."""
+    """Check a total; by default it is `PoissonTotal()`."""
     total = PoissonTotal() if total is None else total
     checks.kind("total", total, (PoissonTotal, FixedTotal), "PoissonTotal() or FixedTotal()")
     return total
-
-
-def check_pair(law: Any, rule: Any) -> None:
-    """Refuse what is no table, or no Gaussian process on it."""
-    checks.kind("law", law, Empirical, "an Empirical table")
-    checks.kind("rule", rule, GaussianProcess, "a GaussianProcess")
-
-
-def sizes_of(examples: Any, rows: int, total: Total | None = None) -> np.ndarray:
-    """Increasing positive sizes of data sets from a table of so many rows; whole numbers where the total is fixed."""
-    sizes = checks.increasing("examples", examples, most=MOST_COPIES * rows)
-    if sizes[0] < LEAST_EXAMPLES:
-        raise InputError(f"Argument `examples` must be positive, but it begins with {sizes[0]:g}.")
-    if isinstance(total, FixedTotal) and np.any(sizes != np.rint(sizes)):
-        raise InputError("Argument `examples` must be whole numbers when just as many rows are drawn, but "
-                         f"{sizes[sizes != np.rint(sizes)][0]:g} was given.")  # fmt: skip
-    return sizes
 
 
 class Numbers(NamedTuple):
@@ -208,55 +189,38 @@ class Numbers(NamedTuple):
     s2: Array  # noise variance
 
 
-def numbers(law: Law, rule: GaussianProcess, jitter: Real = 0.0) -> Numbers:
-    """Law and rule as arrays; a pure JAX function.
-
-    Args:
-        law: the world.
-        rule: the student.
-        jitter: added to the diagonal of the kernel matrix, see `jitter_of`.
-    """
+def numbers(law: Empirical, rule: GaussianProcess) -> Numbers:
+    """Law and rule as arrays; a pure JAX function."""
     kernel: Any = rule.kernel
-    if callable(kernel):
-        X = jnp.asarray(law.inputs)  # pyright: ignore[reportAttributeAccessIssue]
-        K: Any = kernel(X, X)
-    else:
-        K = jnp.asarray(kernel)
-    y = law.standard()
-    if K.shape != (y.shape[0],) * 2:
-        raise InputError(f"Argument `kernel` must give a matrix of {y.shape[0]} x {y.shape[0]} rows, "
-                         f"but its shape is {K.shape}.")  # fmt: skip
-    K = (K + K.T) / 2 + jitter * jnp.eye(y.shape[0])
-    return Numbers(K, y, jnp.asarray(rule.noise, float))
+    X = jnp.asarray(law.inputs)
+    K = kernel(X, X) if callable(kernel) else jnp.asarray(kernel)
+    return Numbers(symmetrize(K, law.rows), jnp.asarray(law.standard()), jnp.asarray(rule.noise, float))
 
 
-@double
-def declared(law: Empirical, rule: GaussianProcess) -> tuple[Numbers, float]:
-    """Law and rule as arrays that were looked at: finite and positive definite, with the jitter that took.
+def symmetrize(K: Any, rows: int) -> Any:
+    """A kernel matrix without what rounding does to its symmetry.
 
     Raises:
-        InputError: if the kernel matrix has values that are not finite or is not positive definite, even with jitter,
-            or if what is computed from it would not fit in memory.
+        InputError: if it is not a matrix of all pairs of rows.
     """
-    checks.memory(f"The kernel matrices of {law.rows} rows", MATRICES * 8.0 * law.rows**2)
-    # numbers as arrays, so that a program is compiled for all their values and not for one
-    arrays = jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, float) else leaf, (law, rule))
-    n: Numbers = eqx.filter_jit(numbers)(*arrays)
-    K = np.asarray(n.K)
-    if not np.all(np.isfinite(K)) or np.any(np.diagonal(K) <= 0):
-        raise InputError("The kernel must give finite numbers and positive variances at these rows, but it does not.")
-    unit = float(np.mean(np.diagonal(K)))
-    for share in (0.0, 1e-12, 1e-10, 1e-8, LARGEST_JITTER):
-        jitter = share * unit
-        try:
-            np.linalg.cholesky(K + jitter * np.eye(len(K)))
-        except np.linalg.LinAlgError:
-            continue
-        return n._replace(K=n.K + jitter * jnp.eye(len(K))), jitter
-    hint = " (tinygp's Matern kernels need distance=L2Distance() for several inputs)" if callable(rule.kernel) else ""
-    raise InputError(f"The kernel must be positive definite at these rows, but its matrix is not, even with "
-                     f"{LARGEST_JITTER:g} of the mean variance added to its diagonal{hint}.")  # fmt: skip
+    if K.shape != (rows, rows):
+        raise InputError(f"Argument `kernel` must give a matrix of {rows} x {rows} rows, but its shape is {K.shape}.")
+    return (K + K.T) / 2
 
+
+SHARE = "share of the target's variance"
+LABELS = {
+    "examples": "training examples, $m$",
+    "posterior_variance": f"posterior variance ({SHARE})",
+    "oob_variance": f"out-of-bag posterior variance ({SHARE})",
+    "error": f"error on all rows, seen or not ({SHARE})",
+    "oob_error": f"out-of-bag error ({SHARE})",
+    "absolute_error": "absolute error (standard deviations of the target)",
+    "oob_absolute_error": "out-of-bag absolute error (standard deviations of the target)",
+    "coverage": "coverage of the predictive interval",
+    "oob_coverage": "out-of-bag coverage of the predictive interval",
+}
+"""Words for the axes of a plot."""
 
 MEASURES = {
     "posterior_variance": (),
@@ -282,6 +246,33 @@ LEVEL = 0.9
 """Nominal probability of the predictive interval whose coverage is reported."""
 
 
-def coordinates(law: Empirical) -> dict[str, Any]:
+def _coordinates(law: Empirical, rule: GaussianProcess) -> dict[str, Any]:
     """Coordinates of the dimensions of the measures."""
+    del rule
     return {"point": ("point", np.arange(law.rows)), "multiplicity": ("multiplicity", np.arange(MULTIPLICITIES))}
+
+
+SCIENCE = verbs.Science(
+    "processes",
+    laws=(Empirical, "an Empirical table"),
+    rules=(GaussianProcess, "a GaussianProcess"),
+    reports=MEASURES,
+    coordinates=_coordinates,
+    labels=LABELS,
+    attrs={"main": "oob_error", "scale": "log"},  # learning curves are powers of the number of examples
+    command="quenched forecast DATA.csv --target COLUMN",
+)
+"""What the verbs have in common."""
+
+
+def ask(law: Any, rule: Any, sweep: dict[str, Any], examples: Any, total: Total) -> verbs.Question:
+    """Check a question about data sets of some sizes; whole numbers where the total is fixed."""
+    SCIENCE.check_pair(law, rule)
+    question = SCIENCE.ask(law, rule, sweep, examples=examples, most=MOST_COPIES * law.rows)
+    sizes = question.axes["examples"]
+    if sizes[0] < LEAST_EXAMPLES:
+        raise InputError(f"Argument `examples` must be positive, but it begins with {sizes[0]:g}.")
+    if isinstance(total, FixedTotal) and np.any(sizes != np.rint(sizes)):
+        raise InputError("Argument `examples` must be whole numbers when just as many rows are drawn, but "
+                         f"{sizes[sizes != np.rint(sizes)][0]:g} was given.")  # fmt: skip
+    return question

@@ -21,17 +21,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks, controls, verbs
+from quenched.core import checks, system, verbs
 from quenched.core.types import Array, InputError, Key, Real, double, is_traced, label_tuple, real, real_tuple, reals
 
 
 class Mixture(NamedTuple):
     """A law in numbers: what theory and simulation read of it."""
 
-    p: Array  # [M] priors
-    lam: Array  # [M] distances of the centres from the origin
-    v: Array  # [M] variances
-    gram: Array  # [M, M] B_m . B_n
+    p: Any  # [M] priors
+    lam: Any  # [M] distances of the centres from the origin
+    v: Any  # [M] variances
+    gram: Any  # [M, M] B_m . B_n
     labels: tuple[int, ...]  # [M] class of each cluster
 
 
@@ -57,7 +57,7 @@ class Law(eqx.Module):
         m = self.mixture()
         examples = checks.whole("examples", examples, least=1)
         size = checks.whole("size", size, least=len(m.labels))
-        checks.memory("The examples", 8.0 * examples * size)
+        system.require_memory("The examples", 8.0 * examples * size)
         xi, k = _sample(self, jax.random.split(checks.key(key), examples), size)
         return np.asarray(xi), np.asarray(m.labels)[np.asarray(k)]
 
@@ -90,9 +90,9 @@ class TwoClusters(Law):
 
     def mixture(self) -> Mixture:
         """The law in numbers; cluster 0 is class +1, cluster 1 is class -1."""
-        p = jnp.asarray(self.prior)
-        lam = jnp.asarray(self.separation)
-        return Mixture(jnp.stack([p, 1 - p]), jnp.stack([lam, lam]), jnp.asarray(self.variances), jnp.eye(2), (1, -1))
+        first, second = np.eye(2)  # products with arrays of NumPy serve numbers and what JAX traces alike
+        p, v = self.prior * first + (1 - self.prior) * second, self.variances[0] * first + self.variances[1] * second
+        return Mixture(p, self.separation * np.ones(2), v, np.eye(2), (1, -1))
 
 
 class Clusters(Law):
@@ -134,11 +134,9 @@ class Clusters(Law):
 
     def mixture(self) -> Mixture:
         """The law in numbers."""
-        ones = jnp.ones(len(self.labels))
-        lam = ones if self.separations is None else jnp.asarray(self.separations)
-        v = ones if self.variances is None else jnp.asarray(self.variances)
-        gram = jnp.eye(len(self.labels)) if self.gram is None else jnp.asarray(self.gram)
-        return Mixture(jnp.asarray(self.priors), lam, v, gram, self.labels)
+        ones, gram = np.ones(len(self.labels)), np.eye(len(self.labels))
+        lam, v = (ones if x is None else x for x in (self.separations, self.variances))
+        return Mixture(self.priors, lam, v, gram if self.gram is None else self.gram, self.labels)
 
 
 def draw(key: Key, mix: Mixture | Numbers, centres: Array) -> tuple[Array, Array]:
@@ -240,42 +238,41 @@ class Rule(eqx.Module):
             raise InputError(f"Argument `labels` must name at least two prototypes, but {self.labels} was given.")
 
     @abc.abstractmethod
-    def g(self, S: Array, sigma: Array) -> Array:
+    def g(self, S: Any, sigma: Any) -> Any:
         """The sign and strength with which a prototype of label `S` moves towards an example of label `sigma`."""
 
     def prototypes(self, law: Law) -> tuple[int, ...]:
         """The labels of the prototypes in this world."""
         return tuple(dict.fromkeys(law.mixture().labels)) if self.labels is None else self.labels
 
-    def table(self, law: Law) -> Array:
+    def table(self, law: Law) -> Any:
         """`g` for every prototype and every cluster, shape `[K, M]`."""
-        S = jnp.asarray(self.prototypes(law))[:, None]
-        sigma = jnp.asarray(law.mixture().labels)[None, :]
-        return jnp.broadcast_to(self.g(S, sigma), (S.shape[0], sigma.shape[1])).astype(float)
+        S, sigma = np.asarray(self.prototypes(law))[:, None], np.asarray(law.mixture().labels)[None, :]
+        return self.g(S, sigma) * np.ones((S.shape[0], sigma.shape[1]))
 
 
 class LVQ1(Rule):
     r"""Kohonen's rule: the winner moves towards its own class and away from others, $g = S\sigma$."""
 
-    def g(self, S: Array, sigma: Array) -> Array:
+    def g(self, S: Any, sigma: Any) -> Any:
         """+1 for the own class, -1 otherwise."""
-        return jnp.where(S == sigma, 1.0, -1.0)
+        return 2.0 * (S == sigma) - 1.0
 
 
 class LVQPlus(Rule):
     r"""The winner learns from its own class only, $g = \Theta(S\sigma)$."""
 
-    def g(self, S: Array, sigma: Array) -> Array:
+    def g(self, S: Any, sigma: Any) -> Any:
         """1 for the own class, 0 otherwise."""
-        return jnp.where(S == sigma, 1.0, 0.0)
+        return 1.0 * (S == sigma)
 
 
 class VQ(Rule):
     r"""Unsupervised vector quantisation: the winner moves towards every example, $g = 1$."""
 
-    def g(self, S: Array, sigma: Array) -> Array:
+    def g(self, S: Any, sigma: Any) -> Any:
         """1 whatever the labels."""
-        return jnp.ones(jnp.broadcast_shapes(jnp.shape(S), jnp.shape(sigma)))
+        return np.ones(np.broadcast_shapes(np.shape(S), np.shape(sigma)))
 
 
 class LVQ21(Rule):
@@ -287,20 +284,20 @@ class LVQ21(Rule):
         if self.labels is not None and len(self.labels) != 2:
             raise InputError(f"Argument `labels` of LVQ21 must name two prototypes, but {self.labels} was given.")
 
-    def g(self, S: Array, sigma: Array) -> Array:
+    def g(self, S: Any, sigma: Any) -> Any:
         """+1 for the own class, -1 otherwise."""
-        return jnp.where(S == sigma, 1.0, -1.0)
+        return 2.0 * (S == sigma) - 1.0
 
 
 class Numbers(NamedTuple):
     """Law and rule as arrays: all that theory and simulation need. Rules of one shape share one compiled program."""
 
-    p: Array  # [M] priors
-    lam: Array  # [M] distances of the centres from the origin
-    v: Array  # [M] variances
-    gram: Array  # [M, M] B_m . B_n
-    g: Array  # [K, M] strength of the update
-    wrong: Array  # [K, M] 1 where prototype and cluster are of different classes
+    p: Any  # [M] priors
+    lam: Any  # [M] distances of the centres from the origin
+    v: Any  # [M] variances
+    gram: Any  # [M, M] B_m . B_n
+    g: Any  # [K, M] strength of the update
+    wrong: Any  # [K, M] 1 where prototype and cluster are of different classes
     rate: Any  # a number or a `Schedule`
 
 
@@ -308,18 +305,8 @@ def numbers(law: Law, rule: Rule) -> Numbers:
     """Law and rule as arrays."""
     mix = law.mixture()
     wrong = np.asarray(rule.prototypes(law))[:, None] != np.asarray(mix.labels)[None, :]
-    rate = rule.rate if isinstance(rule.rate, Schedule) else jnp.asarray(rule.rate, float)
-    return Numbers(mix.p, mix.lam, mix.v, mix.gram, rule.table(law), jnp.asarray(wrong, float), rate)
-
-
-@jax.jit
-def _many(laws: Law, rules: Rule) -> Numbers:
-    return jax.vmap(numbers)(laws, rules)
-
-
-def numbers_of(plan: controls.Plan) -> Numbers:
-    """All points of a sweep as arrays, on one leading axis."""
-    return _many(controls.stack(plan.laws), controls.stack(plan.rules))
+    rate = rule.rate if isinstance(rule.rate, Schedule) else rule.rate * np.ones(())
+    return Numbers(mix.p, mix.lam, mix.v, mix.gram, rule.table(law), wrong.astype(float), rate)
 
 
 def rate_at(rate: Any, alpha: Real) -> Array:
@@ -356,6 +343,15 @@ SCIENCE = verbs.Science(
     reports={"R": ("prototype", "cluster"), "Q": ("prototype", "prototype2"), "error": ()},
     check=check_pair,
     coordinates=coordinates,
+    labels={
+        "alpha": r"examples per dimension, $\alpha$",
+        "prior": "prior of class +1, $p_+$",
+        "rate": r"learning rate, $\eta$",
+        "error": r"generalisation error, $\epsilon_g$",
+        "R": "overlap with the centres, $R$",
+        "Q": "overlap among prototypes, $Q$",
+        "growth": "growth rate of a deviation",
+    },
 )
 """What the verbs of this science share."""
 
@@ -364,7 +360,7 @@ class Start(eqx.Module):
     """Where the prototypes stand before the first example."""
 
     @abc.abstractmethod
-    def overlaps(self, prototypes: int, clusters: int) -> tuple[Array, Array]:
+    def overlaps(self, prototypes: int, clusters: int) -> tuple[Any, Any]:
         """`R` of shape `[K, M]` and `Q` of shape `[K, K]`."""
 
 
@@ -380,9 +376,9 @@ class NearOrigin(Start):
     def __check_init__(self):
         checks.positive("norm", self.norm)
 
-    def overlaps(self, prototypes: int, clusters: int) -> tuple[Array, Array]:
+    def overlaps(self, prototypes: int, clusters: int) -> tuple[Any, Any]:
         """`R` = 0, `Q` = `norm` times the identity."""
-        return jnp.zeros((prototypes, clusters)), jnp.asarray(self.norm) * jnp.eye(prototypes)
+        return np.zeros((prototypes, clusters)), self.norm * np.eye(prototypes)
 
 
 class Overlaps(Start):
@@ -404,12 +400,12 @@ class Overlaps(Start):
             raise InputError(f"Arguments `R` and `Q` must have shapes [K, M] and [K, K], "
                              f"but they are {np.shape(self.R)} and {np.shape(self.Q)}.")  # fmt: skip
 
-    def overlaps(self, prototypes: int, clusters: int) -> tuple[Array, Array]:
+    def overlaps(self, prototypes: int, clusters: int) -> tuple[Any, Any]:
         """`R` and `Q` as given, if they have the asked shape."""
         if np.shape(self.R) != (prototypes, clusters):
             raise InputError(f"Argument `start` must have R of shape {(prototypes, clusters)}, "
                              f"but it has {np.shape(self.R)}.")  # fmt: skip
-        return jnp.asarray(self.R), jnp.asarray(self.Q)
+        return self.R, self.Q
 
 
 def start_of(start: Any) -> Start:

@@ -1,13 +1,13 @@
-"""Where pieces run: in this process, in a pool of processes, or on a Dask cluster.
+"""Other places where pieces run: a pool of processes, and a Dask cluster.
 
-An executor takes a program and pieces and gives results as they are completed, in any order. A worker that
-dies is replaced and its pieces are computed again, a bounded number of times; a piece that keeps killing its
-worker is given back as failed. Closing the generator early, as an interrupt does, cancels the rest at once.
+A worker that dies is replaced and its pieces are computed again, a bounded number of times; a piece that keeps killing
+its worker is returned as failed.
+
+The pool is that of `concurrent.futures`: joblib's breaks like it when a worker dies, so neither saves the retry.
 """
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import dataclasses
 import functools
@@ -18,7 +18,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent import futures
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -27,44 +27,22 @@ import cloudpickle
 import jax
 
 from quenched.core import checks
-from quenched.core.ensemble.program import Piece, Program, Result, compute
+from quenched.core.ensemble.program import ClusterError, Executor, Piece, Program, Result, Results, compute
 from quenched.core.extras import load_extra
 from quenched.core.progress import silence
 from quenched.core.types import InputError
 
-Results = Generator[tuple[int, Result], None, None]
-
-
 LOOK = 1.0
-"""Seconds without a result between two looks at a cluster."""
+"""Seconds without a result after which the state of a cluster is checked."""
 SILENCE = 30.0
-"""Seconds without a worker after which a warning says so."""
-
-
-class ClusterError(RuntimeError):
-    """A cluster cannot go on; the sentence says what is kept."""
+"""Seconds without a worker after which there is a warning."""
 
 
 class LostError(ClusterError):
     """The scheduler of a cluster does not answer any more."""
 
-
-class Executor(abc.ABC):
-    """Where the pieces of an ensemble run."""
-
-    @abc.abstractmethod
-    def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
-        """Give the position of each piece and its result, as they are completed."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Local(Executor):
-    """This process, on its first device, one piece after the other. An interrupt waits for a piece to end."""
-
-    def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
-        """Give the results in order."""
-        for position, piece in enumerate(pieces):
-            yield position, compute(program, piece)
+    def __init__(self, client: Any):
+        super().__init__(f"The Dask scheduler at {_address(client)} was lost.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +64,7 @@ class Processes(Executor):
         checks.whole("restarts", self.restarts, least=0)
 
     def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
-        """Give the results as they are completed."""
+        """Yield the results as they are completed."""
         payload = _packed(program)
         left, deaths = dict(enumerate(pieces)), 0
         while left and deaths <= self.restarts:
@@ -95,8 +73,8 @@ class Processes(Executor):
                 left[first] = left.pop(first)
             workers = 1 if deaths else min(self.workers, len(left))
             deaths += 1
-            with pool(workers, payload) as ready, contextlib.suppress(BrokenProcessPool):
-                places = {ready.submit(_run_here, piece): position for position, piece in left.items()}
+            with pool(workers) as ready, contextlib.suppress(BrokenProcessPool):
+                places = {ready.submit(_run, piece, payload): position for position, piece in left.items()}
                 for future in futures.as_completed(places):
                     position = places.pop(future)
                     with contextlib.suppress(BrokenProcessPool):
@@ -114,13 +92,13 @@ class Dask(Executor):
     """A Dask cluster, on this machine or others. Its workers need this package in the same version.
 
     A piece whose worker dies is computed again by another; the scheduler's setting
-    `distributed.scheduler.allowed-failures` (3) says how many times.
+    `distributed.scheduler.allowed-failures` (3) is the number of times.
 
     Attributes:
         client: a `distributed.Client`, or the address of a scheduler such as `"tls://10.0.0.1:8786"`. What goes to a
             `tcp://` address is not encrypted, and whoever reaches the scheduler can run programs on its workers.
-        patience: seconds to wait for a worker while there is none; a warning says so after 30.
-        security: a `distributed.Security` for a `tls://` address; by default what Dask's configuration says.
+        patience: seconds to wait while the cluster has no worker; after 30 there is a warning.
+        security: a `distributed.Security` for a `tls://` address; by default that of Dask's configuration.
     """
 
     client: Any
@@ -134,7 +112,7 @@ class Dask(Executor):
                              "which has its own.")  # fmt: skip
 
     def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
-        """Give the results as they are completed.
+        """Yield the results as they are completed.
 
         Raises:
             ClusterError: if the scheduler is lost, or there is no worker for too long.
@@ -144,19 +122,24 @@ class Dask(Executor):
             return
         with self.connected() as client:
             if client.status != "running":
-                raise _lost(client)
+                raise LostError(client)
             # As a task, not as scattered data: the scheduler can make it again when its holders die.
             payload = client.submit(bytes, _packed(program), pure=False)
-            tasks = client.map(_run_there, pieces, payload=payload, pure=False)
+            tasks = client.map(_run, pieces, payload=payload, pure=False)
             places = {task.key: position for position, task in enumerate(tasks)}
             try:
                 for task in _completed(client, tasks, self.patience):
-                    if task.status == "error" and isinstance(task.exception(), distributed.KilledWorker):
-                        yield places[task.key], f"KilledWorker: {task.exception()}"
-                    else:
-                        yield places[task.key], _value(client, task)
-                        task.release()
-            except LostError:  # there is nobody to tell
+                    try:
+                        result = task.result()
+                    except distributed.KilledWorker as error:
+                        result = f"KilledWorker: {error}"
+                    except (futures.CancelledError, OSError, TimeoutError) as error:
+                        if task.status == "error":  # the experiment raised it
+                            raise
+                        raise LostError(client) from error
+                    yield places[task.key], result
+                    task.release()
+            except LostError:  # there is nothing to cancel
                 raise
             except BaseException:  # an interrupt, too
                 with contextlib.suppress(OSError, TimeoutError):
@@ -182,7 +165,7 @@ class Dask(Executor):
         try:
             yield client
         except LostError:
-            with _quiet("distributed.client"):  # it tells at length how it tried to reach the scheduler
+            with _quiet("distributed.client"):  # it logs at length how it tried to reach the scheduler
                 client.close()
             raise
         finally:
@@ -190,7 +173,7 @@ class Dask(Executor):
 
 
 def _completed(client: Any, tasks: Sequence[Any], patience: float) -> Iterator[Any]:
-    """Tasks as they are done, with a look at the cluster while none is.
+    """Tasks as they are completed; the state of the cluster is checked while none is.
 
     Raises:
         ClusterError: if the scheduler is lost, or there is no worker for longer than `patience`.
@@ -204,7 +187,7 @@ def _completed(client: Any, tasks: Sequence[Any], patience: float) -> Iterator[A
             time.sleep(0.02)
         batch = done.next_batch(block=False)
         if client.status != "running" or any(task.status in ("cancelled", "lost") for task in batch):
-            raise _lost(client)
+            raise LostError(client)
         yield from batch
         if batch:
             idle = 0.0
@@ -212,7 +195,7 @@ def _completed(client: Any, tasks: Sequence[Any], patience: float) -> Iterator[A
         try:
             workers = client.sync(client.scheduler.ncores, callback_timeout=patience)
         except (OSError, TimeoutError) as error:
-            raise _lost(client) from error
+            raise LostError(client) from error
         idle = 0.0 if workers else idle + time.monotonic() - began
         if idle > patience:
             raise ClusterError(f"The Dask cluster at {_address(client)} has had no workers for {idle:.0f} s.")
@@ -222,29 +205,15 @@ def _completed(client: Any, tasks: Sequence[Any], patience: float) -> Iterator[A
                           "without one.", RuntimeWarning, stacklevel=2)  # fmt: skip
 
 
-def _value(client: Any, task: Any) -> Result:
-    """What a task that is done gave; what it raised is raised."""
-    if task.status == "error":
-        return task.result()
-    try:
-        return task.result()
-    except (futures.CancelledError, OSError, TimeoutError) as error:  # on its way from the worker
-        raise _lost(client) from error
-
-
 @contextlib.contextmanager
 def _quiet(name: str) -> Iterator[None]:
-    """Keep a logger silent for a block."""
+    """Silence a logger for a block."""
     logger = logging.getLogger(name)
     before, logger.disabled = logger.disabled, True
     try:
         yield
     finally:
         logger.disabled = before
-
-
-def _lost(client: Any) -> LostError:
-    return LostError(f"The Dask scheduler at {_address(client)} was lost.")
 
 
 def _address(client: Any) -> str:
@@ -260,29 +229,24 @@ def _packed(program: Program) -> bytes:
 
 
 @contextlib.contextmanager
-def pool(workers: int, payload: bytes = b"") -> Iterator[futures.ProcessPoolExecutor]:
-    """Fresh processes that end with their block: politely when all is done, by force otherwise."""
+def pool(workers: int) -> Iterator[futures.ProcessPoolExecutor]:
+    """Fresh processes that end with their block: by themselves when all is done, killed otherwise."""
     platforms = jax.config.jax_platforms  # pyright: ignore[reportAttributeAccessIssue]
     context = multiprocessing.get_context("spawn")
-    ready = futures.ProcessPoolExecutor(workers, context, _begin, (payload, platforms))
+    ready = futures.ProcessPoolExecutor(workers, context, _begin, (platforms,))
     try:
         yield ready
     except BaseException:
         processes = list((ready._processes or {}).values())
         ready.shutdown(wait=False, cancel_futures=True)
-        for process in processes:  # a worker inside a compiled program hears nothing gentler
+        for process in processes:  # a worker inside a compiled program reacts to nothing gentler
             process.kill()
         raise
     ready.shutdown(wait=True, cancel_futures=True)
 
 
-_payload = b""
-
-
-def _begin(payload: bytes, platforms: str | None) -> None:
+def _begin(platforms: str | None) -> None:
     """Prepare a worker process."""
-    global _payload
-    _payload = payload
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     jax.config.update("jax_platforms", platforms)
     silence()
@@ -290,7 +254,7 @@ def _begin(payload: bytes, platforms: str | None) -> None:
 
 
 def _end_with_parent() -> None:
-    """A killed parent cannot end its workers, which would wait for work for ever."""
+    """Exit when the parent is killed, which cannot end its workers any more."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -302,9 +266,5 @@ def _unpacked(payload: bytes) -> Program:
     return cloudpickle.loads(payload)
 
 
-def _run_here(piece: Piece) -> Result:
-    return compute(_unpacked(_payload), piece)
-
-
-def _run_there(piece: Piece, payload: bytes) -> Result:
+def _run(piece: Piece, payload: bytes) -> Result:
     return compute(_unpacked(payload), piece)

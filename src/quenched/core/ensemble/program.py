@@ -1,218 +1,310 @@
-"""A piece of work as one compiled JAX program, and what makes it come out the same everywhere.
+"""A piece of work, and the programs that compute it: compiled by JAX, or in NumPy.
 
-A piece is `width` consecutive runs at one point. Numbers of the point are arguments of the program and all
-else about it is part of the program, so a sweep compiles once. The last piece of a point is as wide as the
-others: its surplus runs are the true next runs, so a later call that asks for more finds them done.
+A piece is up to `width` consecutive runs at one point. The numbers of a point are arguments of a compiled program and
+everything else about it is part of the program, so a sweep compiles once, for any number of runs.
 
-On a CPU the last bits of a matrix decomposition depend on the number of BLAS threads, which differs between
-this process and a Dask worker, so every piece runs with one. `Processes` is the way to use more cores.
+On a CPU the last bits of a matrix decomposition depend on the number of BLAS threads, which differs between this
+process and a Dask worker, so every piece runs with one. `Processes` is the way to use more cores.
 """
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import dataclasses
 import functools
-import math
+import hashlib
+import importlib.metadata
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
+import cloudpickle
 import jax
 import jax.numpy as jnp
 import numpy as np
 import threadpoolctl
 
-from quenched.core import checks
-from quenched.core.ensemble.identity import digest
+from quenched.core.store import code_digest
+from quenched.core.system import require_memory
 from quenched.core.types import InputError
 
 Result = tuple[np.ndarray, ...] | str
-"""What a piece gives: its output leaves, each `[width, ...]` in float64, or the message of what it raised."""
+"""What a piece returns: its output leaves, each `[count, ...]` in float64, or the message of an exception."""
 
+Results = Generator[tuple[int, Result], None, None]
+"""Positions of pieces and their results."""
+
+WIDTH = 8
+"""Runs of a piece that are computed one after the other."""
+WIDTHS = (64, 8, 1)
+"""Runs of a piece that are computed together: 64 take about half the time of eight times 8."""
 HOST_BUDGET = 2 * 2**30
-"""Bytes that one piece may take in main memory. A constant: the width must not depend on who computes."""
+"""Bytes of main memory that a piece may take. A constant: the width must not depend on who computes."""
 DEVICE_SHARE = 0.5
-"""Share of an accelerator's memory that one piece may take."""
+"""Share of an accelerator's memory that a piece may take."""
 
-_BLOCKING = {"cholesky", "eig", "eigh", "fft", "geqp3", "geqrf", "hessenberg", "householder_product", "lu",
-             "ormqr", "qr", "schur", "svd", "triangular_solve", "tridiagonal", "tridiagonal_solve"}  # fmt: skip
-"""Primitives that on a CPU give their batch to XLA's thread pool and wait, holding a thread of that pool."""
-
-_turn = threading.Lock()  # one piece at a time in a process: see `_may_hang`
-
-
-@dataclasses.dataclass(frozen=True)
-class OnHost:
-    """An experiment in NumPy: nothing is traced or compiled.
-
-    Attributes:
-        function: of a key and a point to a dictionary of arrays, called once for each run.
-        outputs: the names of these arrays and their shapes.
-        bytes: memory that a run takes.
-    """
-
-    function: Callable[[Any, Any], dict[str, Any]]
-    outputs: dict[str, tuple[int, ...]]
-    bytes: int = 0
-
-    def compute(self, program: Program, piece: Piece) -> tuple[np.ndarray, ...]:
-        """The runs of a piece, one after the other."""
-        leaves, structure = jax.tree.flatten(program.template)
-        given = iter(piece.numbers)
-        point = structure.unflatten([next(given) if is_number(leaf) else leaf for leaf in leaves])
-        key = jax.random.wrap_key_data(piece.key, impl=program.implementation)
-        runs = [self.function(jax.random.fold_in(key, piece.start + r), point) for r in range(program.width)]
-        return tuple(
-            np.stack([np.asarray(run[name], dtype=np.float64) for run in runs]) for name in sorted(self.outputs)
-        )
+_turn = threading.Lock()  # one piece at a time in a process: BLAS threads are set for all of it
 
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """Runs `start`, `start + 1`, ... of the point number `point`."""
+    """Runs `start` to `start + count - 1` of the point number `point`."""
 
     point: int
     start: int
+    count: int
     key: np.ndarray  # key data of the point
     numbers: tuple[np.ndarray, ...]  # the point's numbers, in the order of its leaves
 
 
 @dataclasses.dataclass(frozen=True)
-class Program:
-    """`function` over `width` runs at a point that has the structure of `template`.
+class OnHost:
+    """An experiment written in NumPy, for `ensemble`: called once for each run instead of being compiled.
+
+    Attributes:
+        function: a function of (key, parameters) that returns a dict of NumPy arrays and depends on nothing else.
+        outputs: the shape of each of them.
+        bytes: memory that a run takes, if it is large.
+    """
+
+    function: Callable[[Any, Any], Mapping[str, Any]]
+    outputs: Mapping[str, tuple[int, ...]]
+    bytes: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """A JAX function, compiled.
 
     Attributes:
         function: the experiment, a pure function of (key, parameters).
-        template: one point, its numbers as NumPy arrays.
-        implementation: which random generator the keys belong to.
-        width: runs a piece.
-        name: a digest of all these but not of the numbers' values.
+        template: a point with its numbers as shapes.
+        implementation: the random generator of the keys.
+        width: runs in a piece.
+        vectorized: whether the runs of a piece are computed together rather than one after the other.
     """
 
-    function: Callable[[Any, Any], Any] | Any
+    function: Callable[[Any, Any], Any]
     template: Any
     implementation: str
     width: int
-    name: str
+    vectorized: bool
 
     def __reduce__(self):
-        # What was compiled stays here: another process compiles for itself.
-        return Program, (self.function, self.template, self.implementation, self.width, self.name)
+        # Compiled code stays here: another process compiles for itself.
+        return Compiled, (self.function, self.template, self.implementation, self.width, self.vectorized)
 
     @functools.cached_property
-    def traced(self) -> Any:
-        """The program traced, not yet compiled. Bugs in the function show here, before any piece runs."""
-        with _settings():
-            traced = self._trace(jax.vmap)
-            if jax.local_devices()[0].platform == "cpu" and _may_hang(traced.jaxpr):
-                traced = self._trace(lambda function: functools.partial(jax.lax.map, function))
-            return traced
-
-    def _trace(self, mapped: Callable[[Any], Any]) -> Any:
-        """The program traced with `mapped` as the way to do many runs."""
-        leaves, structure = jax.tree.flatten(self.template)
-
-        def runs(key_data, start, numbers):
-            given = iter(numbers)
-            point = structure.unflatten([next(given) if is_number(leaf) else leaf for leaf in leaves])
-            key = jax.random.wrap_key_data(key_data, impl=self.implementation)
-            run = start + jnp.arange(self.width, dtype=jnp.uint32)
-            keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, run)
-            return mapped(lambda key: self.function(key, point))(keys)
-
-        numbers = tuple(leaf for leaf in leaves if is_number(leaf))
-        data = jax.random.key_data(jax.random.key(0, impl=self.implementation))
-        return jax.jit(runs).trace(np.asarray(data), np.uint32(0), numbers)
+    def _one(self) -> Any:
+        """One run, as a function of the key data of its point, the point's numbers and the number of the run."""
+        return jax.jit(lambda data, numbers, run: self.function(
+            jax.random.fold_in(jax.random.wrap_key_data(data, impl=self.implementation), run),
+            _point(self.template, numbers),
+        ))  # fmt: skip
 
     @functools.cached_property
-    def compiled(self) -> Any:
-        """The program, compiled."""
+    def _given(self) -> tuple[Any, Any]:
+        """Key data and numbers as shapes."""
+        data = jax.eval_shape(lambda: jax.random.key_data(jax.random.key(0, impl=self.implementation)))
+        return data, tuple(leaf for leaf in jax.tree.leaves(self.template) if is_number(leaf))
+
+    @functools.cached_property
+    def _like(self) -> Any:
+        """The output of one run as shapes. Bugs in the function show here, before any piece runs."""
         with _settings():
-            return self.traced.lower().compile()
+            return jax.eval_shape(self._one, *self._given, np.uint32(0))
 
     def outputs(self) -> tuple[list[tuple[int, ...]], Any]:
-        """Shapes of the output leaves of one run, and the structure they belong to.
+        """Shapes of the output leaves of one run, and the pytree structure they belong to.
 
         Raises:
             InputError: if the function does not return real arrays.
         """
-        if isinstance(self.function, OnHost):
-            names = sorted(self.function.outputs)
-            return [self.function.outputs[name] for name in names], jax.tree.structure(dict.fromkeys(names, 0))
-        leaves, structure = jax.tree.flatten(self.traced.out_info)
-        kinds = [np.dtype(leaf.dtype).kind if not _is_key(leaf) else "key" for leaf in leaves]
-        if not leaves or any(kind not in "biufV" for kind in kinds):  # V: the short floats of ml_dtypes
-            raise InputError("Argument `function` must return real arrays, "
+        leaves, structure = jax.tree.flatten(self._like)
+        keys = [jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
+        if not leaves or any(keys) or any(np.dtype(leaf.dtype).kind not in "biufV" for leaf in leaves):
+            raise InputError("Argument `function` must return real arrays, "  # V: the short floats of ml_dtypes
                              f"but it returns {[str(leaf.dtype) for leaf in leaves] or 'none'}.")  # fmt: skip
-        return [leaf.shape[1:] for leaf in leaves], structure
+        return [leaf.shape for leaf in leaves], structure
+
+    @functools.cached_property
+    def _lowered(self) -> Any:
+        """The program before it is compiled."""
+
+        def loop(data, numbers, start, count):
+            def step(i, values):
+                return jax.tree.map(lambda v, new: v.at[i].set(new), values, self._one(data, numbers, start + i))
+
+            empty = jax.tree.map(lambda leaf: jnp.zeros((self.width, *leaf.shape), leaf.dtype), self._like)
+            return jax.lax.fori_loop(jnp.uint32(0), count, step, empty)
+
+        def together(data, numbers, start, _):
+            return jax.vmap(lambda i: self._one(data, numbers, start + i))(jnp.arange(self.width, dtype=jnp.uint32))
+
+        runs = together if self.vectorized else loop
+        with _settings():
+            return jax.jit(runs, keep_unused=True).lower(*self._given, np.uint32(0), np.uint32(0))
+
+    @functools.cached_property
+    def _compiled(self) -> Any:
+        with _settings():
+            return self._lowered.compile()
+
+    def identity(self) -> str:
+        """A digest of the program as JAX lowers it: all that it computes, with its constants, and nothing else.
+
+        Code that is called back on the host is not part of it.
+        """
+        return _digest(self._lowered.as_text(), jax.__version__, importlib.metadata.version("jaxlib"))
 
     def memory(self) -> int:
-        """Bytes that a piece takes while it runs, as the compiler says; 0 where it does not say."""
-        if isinstance(self.function, OnHost):
-            return self.function.bytes
-        stats = self.compiled.memory_analysis()
+        """Bytes that a piece takes while it runs, according to the compiler; 0 where it does not tell."""
+        stats = self._compiled.memory_analysis()
         if stats is None:
             return 0
         return stats.temp_size_in_bytes + stats.output_size_in_bytes + stats.argument_size_in_bytes
 
-
-def build(function: Callable[[Any, Any], Any], template: Any, implementation: str, width: int, family: str) -> Program:
-    """The program of this width, compiled before if the same one was asked for before."""
-    name = digest(family, width)
-    program = _remembered.pop(name, None) or Program(function, template, implementation, width, name)
-    _remembered[name] = program
-    while len(_remembered) > 16:  # the least recently used goes first
-        del _remembered[next(iter(_remembered))]
-    return program
+    def run(self, piece: Piece) -> Sequence[Any]:
+        """The output leaves of a piece."""
+        values = self._compiled(piece.key, piece.numbers, np.uint32(piece.start), np.uint32(piece.count))
+        return [leaf[: piece.count] for leaf in map(np.asarray, jax.tree.leaves(values))]
 
 
-_remembered: dict[str, Program] = {}
+@dataclasses.dataclass(frozen=True)
+class Hosted:
+    """A NumPy function, called run by run."""
+
+    experiment: OnHost
+    template: Any
+    implementation: str
+    width: int
+
+    def outputs(self) -> tuple[list[tuple[int, ...]], Any]:
+        """Shapes of the output leaves of one run, and the pytree structure they belong to."""
+        names = sorted(self.experiment.outputs)
+        return [tuple(self.experiment.outputs[name]) for name in names], jax.tree.structure(dict.fromkeys(names, 0))
+
+    def identity(self) -> str:
+        """A digest of the function with its arguments, and of the source files of its package."""
+        function: Any = self.experiment.function
+        while isinstance(function, functools.partial):
+            function = function.func
+        source = "" if function.__module__ == "__main__" else code_digest(function.__module__)
+        packed = cloudpickle.dumps((self.experiment.function, self.template))
+        return _digest(packed, source, repr(sorted(self.experiment.outputs.items())), np.__version__)
+
+    def run(self, piece: Piece) -> Sequence[Any]:
+        """The output leaves of a piece."""
+        key = jax.random.wrap_key_data(jnp.asarray(piece.key), impl=self.implementation)
+        point, leaves = _point(self.template, piece.numbers), []
+        for run in range(piece.start, piece.start + piece.count):
+            values = self.experiment.function(jax.random.fold_in(key, np.uint32(run)), point)
+            shapes = {name: np.shape(value) for name, value in values.items()}
+            if shapes != dict(self.experiment.outputs):
+                raise InputError(f"Argument `outputs` must be the shapes that the function returns, but it returns "
+                                 f"{shapes}.")  # fmt: skip
+            leaves.append([np.asarray(values[name], np.float64) for name in sorted(values)])
+        return [np.stack(leaf) for leaf in zip(*leaves, strict=True)]
 
 
-def fitting(build_width: Callable[[int], Program], wanted: int) -> Program:
-    """The widest program, of at most `wanted` runs, whose piece fits the memory budget."""
-    width = wanted
+Program = Compiled | Hosted
+"""An experiment over pieces of one width: `outputs`, `identity` and `run`."""
+
+
+def build(function: Any, point: Any, implementation: str, runs: int, batch: int | None, vectorized: bool) -> Program:
+    """The program of an experiment, of the given width or of the widest that fits in memory."""
+    template = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_number(leaf) else leaf, point
+    )
+    if isinstance(function, OnHost):
+        require_memory("A run", function.bytes)
+        return Hosted(function, template, implementation, batch or WIDTH)
+    if batch is not None:
+        return _compiled(_Same.of(function), _Same.of(template), implementation, batch, vectorized)
+    width = next(width for width in WIDTHS if width <= 2 * runs) if vectorized else WIDTH
     while True:
-        program = build_width(width)
-        excess = program.memory() / _budget()
-        if excess <= 1 or width == 1:
-            checks.memory("A run", program.memory())
+        program = _compiled(_Same.of(function), _Same.of(template), implementation, width, vectorized)
+        program.outputs()
+        if width == 1 or program.memory() <= _budget():
+            require_memory("A run", program.memory())
             return program
-        # Memory grows about linearly with the width, so the halvings needed are done at once.
-        width = max(1, width >> math.ceil(math.log2(excess)))
+        width //= 2
+
+
+@dataclasses.dataclass(frozen=True)
+class _Same:
+    """A function or a point as a key of the cache: equal to another of the same code and the same arguments."""
+
+    key: Hashable
+    value: Any = dataclasses.field(compare=False)
+
+    @classmethod
+    def of(cls, value: Any) -> _Same:
+        key = _key(value)
+        try:
+            hash(key)
+        except TypeError:  # something in it cannot be compared: equal to itself only
+            key = id(value)
+        return cls(key, value)
+
+
+def _key(value: Any) -> Any:
+    """What makes a function or a point another one, with numbers distinguished by type and bits."""
+    if isinstance(value, functools.partial):
+        return "partial", _key(value.func), _key((value.args, value.keywords))
+    leaves, structure = jax.tree.flatten(value)
+    arrays = (np.ndarray, jax.Array)
+    return structure, tuple(
+        (leaf.dtype, leaf.shape, np.asarray(leaf).tobytes()) if isinstance(leaf, arrays)
+        else (type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf)
+        for leaf in leaves
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(function: _Same, template: _Same, implementation: str, width: int, vectorized: bool) -> Compiled:
+    return Compiled(function.value, template.value, implementation, width, vectorized)
 
 
 def compute(program: Program, piece: Piece) -> Result:
     """Run a piece in double precision. An exception while it runs is its result; bugs raise."""
     with _turn, _settings(), _one_thread():
-        host = isinstance(program.function, OnHost)
-        compiled = None if host else program.compiled
+        if isinstance(program, Compiled):
+            _ = program._compiled  # outside the block: what is raised here is a bug
         try:
-            if host:
-                return program.function.compute(program, piece)
-            output = compiled(piece.key, np.uint32(piece.start), piece.numbers)
-            return tuple(np.asarray(leaf, dtype=np.float64) for leaf in jax.tree.leaves(output))
+            return tuple(np.asarray(leaf, dtype=np.float64) for leaf in program.run(piece))
+        except InputError:
+            raise
         except Exception as error:
             if "KeyboardInterrupt" in str(error):  # Ctrl-C inside a callback, which JAX wraps
                 raise KeyboardInterrupt from error
-            return _sentence(error)
-
-
-def _sentence(error: Exception) -> str:
-    """What an exception says, without the traceback that JAX packs into the message of a failed callback."""
-    text = str(error).strip()
-    said = text.splitlines()[-1] if "Traceback (most recent call last)" in text else text
-    return f"{type(error).__name__}: {said}"
+            text = str(error).strip()  # JAX packs a traceback into the message of a failed callback
+            last = text.splitlines()[-1] if "Traceback (most recent call last)" in text else text
+            return f"{type(error).__name__}: {last}"
 
 
 def is_number(leaf: Any) -> bool:
-    """Whether a leaf of a point is data, not part of its structure."""
-    return isinstance(leaf, np.ndarray)
+    """Whether a leaf of a point, or of its template, is a number rather than part of the structure."""
+    return isinstance(leaf, (np.ndarray, jax.ShapeDtypeStruct))
+
+
+def _point(template: Any, numbers: Sequence[Any]) -> Any:
+    """A point with these numbers."""
+    leaves, structure = jax.tree.flatten(template)
+    given = iter(numbers)
+    return structure.unflatten([next(given) if is_number(leaf) else leaf for leaf in leaves])
+
+
+def _digest(*parts: str | bytes) -> str:
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(hashlib.sha256(part if isinstance(part, bytes) else part.encode()).digest())
+    return total.hexdigest()
 
 
 def _one_thread() -> contextlib.AbstractContextManager[Any]:
-    """Hold BLAS to one thread."""
+    """Limit BLAS to one thread."""
     import scipy.linalg.cython_lapack  # noqa: F401  JAX loads this BLAS at the first decomposition: too late
 
     return threadpoolctl.threadpool_limits(1, user_api="blas")
@@ -220,35 +312,9 @@ def _one_thread() -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
-    """The JAX settings that results depend on, whatever they are outside."""
+    """The JAX settings on which results depend, whatever they are outside."""
     with jax.enable_x64(True), jax.threefry_partitionable(True):
         yield
-
-
-def _may_hang(jaxpr: Any) -> bool:
-    """Whether a program could wait for itself for ever on a machine with few cores.
-
-    Two batched decompositions that do not depend on each other may hold both threads of a pool of two, each
-    waiting for the pool to work off its batch. Runs are then done one by one instead: their decompositions are
-    no batch and do not wait. (Those of a function that makes batches itself still are; the environment variable
-    NPROC, set before JAX starts, makes the pool larger.)
-    """
-    return sum(1 for _ in _batches(jaxpr)) > 1
-
-
-def _batches(jaxpr: Any) -> Iterator[Any]:
-    """The batched decompositions and Fourier transforms in a jaxpr and in the jaxprs inside it."""
-    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        single = 1 if equation.primitive.name == "fft" else 2
-        if equation.primitive.name in _BLOCKING and any(v.aval.ndim > single for v in equation.invars):
-            yield equation
-        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_jaxpr):
-            if _is_jaxpr(inner):
-                yield from _batches(inner)
-
-
-def _is_jaxpr(value: Any) -> bool:
-    return hasattr(value, "eqns")
 
 
 def _budget() -> float:
@@ -257,5 +323,27 @@ def _budget() -> float:
     return DEVICE_SHARE * stats["bytes_limit"] if stats and "bytes_limit" in stats else HOST_BUDGET
 
 
-def _is_key(leaf: Any) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+class ClusterError(RuntimeError):
+    """A cluster cannot go on; the message tells what is kept."""
+
+
+class Executor(abc.ABC):
+    """Where the pieces of an ensemble run.
+
+    An executor takes a program and pieces and returns results as they are completed, in any order. Closing the
+    generator early, as an interrupt does, cancels the rest at once.
+    """
+
+    @abc.abstractmethod
+    def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
+        """Yield the position of each piece and its result, as they are completed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Local(Executor):
+    """This process, on its first device, one piece after the other. An interrupt waits for a piece to end."""
+
+    def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
+        """Yield the results in order."""
+        for position, piece in enumerate(pieces):
+            yield position, compute(program, piece)

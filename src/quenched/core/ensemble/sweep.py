@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
-import importlib.metadata
+import hashlib
 import math
 import numbers
 import os
@@ -14,26 +14,31 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.ensemble.executors import ClusterError, Executor, Local
-from quenched.core.ensemble.identity import digest
-from quenched.core.ensemble.program import OnHost, Piece, Program, Result, build, fitting, is_number
-from quenched.core.ensemble.store import Damaged, Store
+from quenched.core.ensemble.program import (
+    ClusterError,
+    Executor,
+    Local,
+    OnHost,
+    Piece,
+    Program,
+    Result,
+    build,
+    is_number,
+)
 from quenched.core.progress import progress
+from quenched.core.store import Damaged, Store
+from quenched.core.system import require_memory
 from quenched.core.types import InputError, Key, double
-
-WIDEST = 64
-"""Runs in a piece, unless there are fewer runs or less memory. Wider pieces are hardly faster on a CPU."""
 
 _place: contextvars.ContextVar[tuple[Executor | None, Any]] = contextvars.ContextVar("place", default=(None, None))
 
 
 @contextlib.contextmanager
-def placed(executor: Executor | None = None, folder: str | os.PathLike[str] | None = None) -> Iterator[None]:
-    """Where the ensembles of a block run and keep their pieces, unless they say otherwise themselves.
+def place(executor: Executor | None = None, folder: str | os.PathLike[str] | None = None) -> Iterator[None]:
+    """Set where the ensembles of a block run and keep their pieces, unless they are given a place of their own.
 
     Args:
         executor: `Local()`, `Processes(...)` or `Dask(...)`.
@@ -52,12 +57,12 @@ class Ensemble:
 
     Attributes:
         values: what the function returned, each leaf with leading axes `[points, runs]`, in float64.
-        failed: `[points, runs]`, whether the run gave a value that is not finite or its piece raised (then
-            its values are NaN).
+        failed: `[points, runs]`, whether the run returned a value that is not finite, or raised an exception (then its
+            values are NaN).
         messages: one sentence for each thing that went wrong.
         computed: how many pieces were computed now.
         loaded: how many pieces came from the folder.
-        damaged: how many pieces in the folder could not be trusted and were computed again.
+        damaged: how many pieces in the folder were damaged and computed again.
         width: runs in a piece.
     """
 
@@ -82,10 +87,6 @@ class Ensemble:
         squares = np.sum(np.where(good, self.values[name] - mean, 0.0) ** 2, axis=1)
         return np.where(count > 1, np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1)), np.inf)
 
-    def ordered(self, order: np.ndarray) -> Ensemble:
-        """The same with the axis after the runs in another order."""
-        return dataclasses.replace(self, values={name: value[:, :, order] for name, value in self.values.items()})
-
     def _sums(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The sum over good runs, their number, and which they are, all ready to broadcast."""
         if not isinstance(self.values, dict) or name not in self.values:
@@ -104,25 +105,32 @@ def ensemble(
     *,
     runs: int,
     batch: int | None = None,
+    vectorized: bool = False,
     executor: Executor | None = None,
     folder: str | os.PathLike[str] | None = None,
     label: str = "runs",
 ) -> Ensemble:
     """Run a pure function of (key, parameters) many times at every point of a sweep.
 
-    Run `r` of point `i` gets the key `fold_in(fold_in(key, i), r)`. The same key gives the same values to the
-    last bit on any executor and after a resume, on one kind of machine and with pieces of one width.
+    Run `r` of point `i` gets the key `fold_in(fold_in(key, i), r)`. The same key gives the same values to the last bit
+    on any executor and after a resume, on one kind of machine and with pieces of one width.
 
     Args:
         function: a pure JAX function that returns a dict (or another pytree) of real arrays, usually a
-            `functools.partial` of a module's function with its sizes as keywords.
+            `functools.partial` of a module's function with its sizes as keywords; or a NumPy function, as `OnHost`. As
+            with `jax.jit`, global variables are read when a function is called for the first time.
         key: a JAX key.
         parameters: one pytree for each point, all of one structure; numbers may vary from point to point.
         runs: how many runs at each point.
-        batch: how many runs make a piece; chosen by memory if not given.
-        executor: `Local()`, `Processes(...)` or `Dask(...)`; by default that of `placed`, or else `Local()`.
-        folder: where finished pieces are kept. A later call with the same function, key and points computes
-            only what is missing; more runs or more points at the end are welcome.
+        batch: how many runs make a piece; by default 8, or up to 64 that are computed together, and fewer if memory is
+            short.
+        vectorized: whether the runs of a piece are computed together (`jax.vmap`), which is faster for functions of
+            many small steps. Not for functions with matrix decompositions: on a machine with few cores, two batches of
+            them may wait for each other for ever.
+        executor: `Local()`, `Processes(...)` or `Dask(...)`; by default that of `place`, or else `Local()`.
+        folder: where finished pieces are kept. A later call with the same function, key and points computes only the
+            pieces that are missing; it may have more runs (in pieces of the same `batch`), or more points at the end.
+            A JAX function is recognised by what it computes, another by the source files of its package.
         label: a word for the report of progress when the work is long.
 
     Returns:
@@ -130,9 +138,9 @@ def ensemble(
 
     Raises:
         InputError: if an argument is not as above.
-        ClusterError: if a cluster is lost or has no workers; the sentence says what is kept.
-        RuntimeError: if every run raised an exception. What the function raises while it is traced is a bug
-            in it and is raised as it is.
+        ClusterError: if a cluster is lost or has no workers; the message tells what is kept.
+        RuntimeError: if every run raised an exception. What a JAX function raises while it is traced is a bug in it
+            and is raised as it is.
 
     Examples:
         >>> import jax
@@ -150,20 +158,19 @@ def ensemble(
     folder = kept if folder is None else folder
     if not isinstance(executor, Executor):
         raise InputError(f"Argument `executor` must be Local(), Processes() or Dask(), but {executor!r} was given.")
-    if not (callable(function) or isinstance(function, OnHost)):
+    if not callable(function) and not isinstance(function, OnHost):
         raise InputError(f"Argument `function` must be a function of (key, parameters), but it is {function!r}.")
     key, points = checks.key(key), _points(parameters)
     store = None if folder is None else Store.open(folder)
-    program, messages = _program(function, points[0], str(jax.random.key_impl(key)), runs, batch, store)
-    work = _Work(program, _pieces(program, key, points, runs), store, len(points), runs)
-    work.messages += messages
+    program = build(function, points[0], str(jax.random.key_impl(key)), runs, batch, vectorized)
+    work = _Work(program, key, points, runs, store)
     missing = work.load()
-    total = sum(work.size(piece) for piece in missing)
     try:
+        total = sum(piece.count for piece in missing)
         with progress(label, total) as advance, contextlib.closing(executor.run(program, missing)) as results:
             for position, result in results:
                 work.take(missing[position], result)
-                advance(work.size(missing[position]))
+                advance(missing[position].count)
     except ClusterError as error:
         raise ClusterError(f"{error} {work.kept()}") from error
     return work.ensemble()
@@ -198,62 +205,19 @@ def _structure(point: Any) -> Any:
     return structure, [(leaf.shape, leaf.dtype.str) if is_number(leaf) else leaf for leaf in leaves]
 
 
-def _program(
-    function: Callable[[Any, Any], Any],
-    point: Any,
-    implementation: str,
-    runs: int,
-    batch: int | None,
-    store: Store | None,
-) -> tuple[Program, list[str]]:
-    """The program of the given width, of the width on record, or of the widest that fits; and what went wrong."""
-    shape = jax.tree.map(lambda leaf: ("number", leaf.shape, leaf.dtype.str) if is_number(leaf) else leaf, point)
-    versions = importlib.metadata.version("quenched"), jax.__version__
-    family = digest(function, shape, implementation, versions)
-    pieces = -(-runs // WIDEST)
-    wanted = -(-runs // pieces)  # as few pieces as the widest would need, equally full
-    known, messages = batch, []
-    try:
-        known = store.width(family, wanted) if store is not None and batch is None else batch
-    except Damaged as error:
-        messages.append(f"The width of the pieces on disk is not known and is chosen again, and pieces of another "
-                        f"width are computed again: {error}.")  # fmt: skip
-    if known is not None:
-        return build(function, point, implementation, known, family), messages
-    program = fitting(lambda width: build(function, point, implementation, width, family), wanted)
-    if store is not None:
-        store.record_width(family, program.width, wanted)
-    return program, messages
-
-
-def _pieces(program: Program, key: Any, points: list[Any], runs: int) -> list[Piece]:
-    outputs = sum(math.prod(shape) for shape in program.outputs()[0])
-    checks.memory("All runs", 8.0 * len(points) * runs * outputs)
-    keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, jnp.arange(len(points), dtype=jnp.uint32))
-    data = np.asarray(jax.random.key_data(keys))
-    numbers = [tuple(leaf for leaf in jax.tree.leaves(point) if is_number(leaf)) for point in points]
-    return [
-        Piece(point, start, data[point], numbers[point])
-        for point in range(len(points))
-        for start in range(0, runs, program.width)
-    ]
-
-
 class _Work:
     """The runs as they come in."""
 
-    def __init__(self, program: Program, pieces: list[Piece], store: Store | None, points: int, runs: int):
-        self.program, self.pieces, self.store, self.runs = program, pieces, store, runs
-        shapes, self.structure = program.outputs()
-        self.shapes = [(program.width, *shape) for shape in shapes]
-        self.values = [np.full((points, runs, *shape), np.nan) for shape in shapes]
-        self.raised = np.zeros((points, runs), dtype=bool)
+    def __init__(self, program: Program, key: Any, points: list[Any], runs: int, store: Store | None):
+        self.shapes, self.structure = program.outputs()
+        require_memory("All runs", 8.0 * len(points) * runs * sum(map(math.prod, self.shapes)))
+        self.program, self.store = program, store
+        self.identity = "" if store is None else program.identity()
+        self.pieces = _pieces(key, points, runs, program.width)
+        self.values = [np.full((len(points), runs, *shape), np.nan) for shape in self.shapes]
+        self.raised = np.zeros((len(points), runs), dtype=bool)
         self.messages: list[str] = []
         self.computed = self.loaded = self.damaged = 0
-
-    def size(self, piece: Piece) -> int:
-        """How many of a piece's runs were asked for."""
-        return min(self.program.width, self.runs - piece.start)
 
     def load(self) -> list[Piece]:
         """Take what is on disk; return the pieces that are not.
@@ -265,7 +229,7 @@ class _Work:
         for piece in self.pieces:
             leaves = None
             try:
-                leaves = None if self.store is None else self.store.read(self._name(piece), self.shapes)
+                leaves = self._read(piece)
             except Damaged as error:
                 self.damaged += 1
                 self.messages.append(f"A piece on disk was damaged and is computed again: {error}.")
@@ -286,15 +250,16 @@ class _Work:
         self.computed += 1
         if not isinstance(result, str):
             if self.store is not None:
-                self.store.write(self._name(piece), result)
+                body = b"".join(np.ascontiguousarray(leaf, "<f8").tobytes() for leaf in result)
+                self.store.write(self._name(piece), body, self._name(piece))
             self._put(piece, result)
             return
-        stop = piece.start + self.size(piece)
+        stop = piece.start + piece.count
         self.raised[piece.point, piece.start : stop] = True
         self.messages.append(f"Runs {piece.start} to {stop - 1} of point {piece.point} failed: {result}")
 
     def kept(self) -> str:
-        """What is there after the work was broken off, in a sentence."""
+        """What is kept after the work was broken off, in a sentence."""
         if self.store is None:
             return "Nothing was kept; with `folder=`, finished pieces are."
         there = sum(self.store.has(self._name(piece)) for piece in self.pieces)
@@ -302,7 +267,7 @@ class _Work:
                 "rest.")  # fmt: skip
 
     def ensemble(self) -> Ensemble:
-        """What came of it all.
+        """All runs.
 
         Raises:
             RuntimeError: if every run raised an exception.
@@ -317,19 +282,45 @@ class _Work:
         if self.store is not None and self.store.unsaved:
             self._warn(f"The result is complete, but {len(self.store.unsaved)} of its files could not be saved in "
                        f"{self.store.folder}: {self.store.unsaved[0]}.")  # fmt: skip
-        values = jax.tree.unflatten(self.structure, self.values)
-        return Ensemble(
-            values, failed, tuple(self.messages), self.computed, self.loaded, self.damaged, self.program.width
-        )
+        values, width = jax.tree.unflatten(self.structure, self.values), self.program.width
+        return Ensemble(values, failed, tuple(self.messages), self.computed, self.loaded, self.damaged, width)
 
     def _warn(self, sentence: str) -> None:
         self.messages.append(sentence)
         warnings.warn(sentence, RuntimeWarning, stacklevel=5)
 
     def _name(self, piece: Piece) -> str:
-        return digest(self.program.name, piece.key, piece.numbers, piece.start)
+        """The file of a piece: a digest of all that determines its values."""
+        total = hashlib.sha256(f"{self.identity} {piece.start}".encode() + piece.key.tobytes())
+        for number in piece.numbers:
+            total.update(f"{number.dtype.str} {number.shape}".encode() + number.tobytes())
+        return f"{total.hexdigest()}.piece"
+
+    def _read(self, piece: Piece) -> list[np.ndarray] | None:
+        """The leaves of a piece on disk, which may have more runs than are asked for; None if it has not as many.
+
+        Raises:
+            Damaged: if it is not as it was written.
+        """
+        body = None if self.store is None else self.store.read(self._name(piece), self._name(piece))
+        sizes = [math.prod(shape) for shape in self.shapes]
+        rows = 0 if body is None else len(body) // max(1, 8 * sum(sizes))
+        if body is None or rows < piece.count:
+            return None
+        parts = np.split(np.frombuffer(body, "<f8", rows * sum(sizes)), rows * np.cumsum(sizes)[:-1])
+        return [part.reshape(rows, *shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def _put(self, piece: Piece, leaves: Sequence[np.ndarray]) -> None:
-        size = self.size(piece)
         for leaf, values in zip(leaves, self.values, strict=True):
-            values[piece.point, piece.start : piece.start + size] = leaf[:size]
+            values[piece.point, piece.start : piece.start + piece.count] = leaf[: piece.count]
+
+
+def _pieces(key: Any, points: list[Any], runs: int, width: int) -> list[Piece]:
+    """The runs of all points, cut into pieces."""
+    data = [np.asarray(jax.random.key_data(jax.random.fold_in(key, np.uint32(i)))) for i in range(len(points))]
+    numbers = [tuple(leaf for leaf in jax.tree.leaves(point) if is_number(leaf)) for point in points]
+    return [
+        Piece(point, start, min(width, runs - start), data[point], numbers[point])
+        for point in range(len(points))
+        for start in range(0, runs, width)
+    ]

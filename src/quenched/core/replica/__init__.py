@@ -1,7 +1,9 @@
 """Zero-temperature replica theory of any single-vector energy: declare a `Problem`, ask for its `curve`."""
 
+from quenched.core.replica.curve import curve
 from quenched.core.replica.problem import Classes, Problem, check
-from quenched.core.replica.solution import State, averages, curve, equations, free_energy, stability, state
+from quenched.core.replica.state import State, averages, equations, free_energy, stability, state
+from quenched.core.replica.transitions import transitions
 
 __all__ = [
     "Classes",
@@ -14,4 +16,5 @@ __all__ = [
     "free_energy",
     "stability",
     "state",
+    "transitions",
 ]

@@ -33,6 +33,8 @@ LEAP = 1e-3
 """A step shorter than this share of the longest is no leap to another branch."""
 NEIGHBOUR = 1e-3
 """How far from a bifurcation, in those units, the states are that locate it: the error is the fourth power of it."""
+ROUGH = 1e-3
+"""How exact, as a share of a step, the place of a bifurcation is before those states are taken."""
 SAME = 1e-5
 """Two points of the curve that are nearer, in those units, are one: a closed loop, the tip of a pitchfork."""
 
@@ -64,7 +66,7 @@ class Branch:
     outcome: Outcome  # converged: to its end; stalled: too many points; failed: lost, or no state at the start
     course: Course
 
-    @property
+    @functools.cached_property
     def knots(self) -> list[Knot]:
         """The states in units of the course, with their tangents."""
         z = np.column_stack([self.x, self.control]) / self.course.unit
@@ -270,16 +272,17 @@ def _marks(course: Course, here: State, state: State) -> tuple[_Found | None, _F
 
 
 def _branch_point(course: Course, here: State, state: State, ends: tuple[float, float]) -> _Found:
-    """The bifurcation between two states."""
-    found = _mark(course, here, state, lambda s: s.bordered, ends, columns=None)
-    if found[1] is None:
-        return found
-    # at the point itself equations are singular and it lies where its neighbours put it: so let these be near
-    z, t = found[1].z, found[1].tangent
-    a, b = (path.correct(course, z + side * NEIGHBOUR * t, t) for side in (-1, 1))
-    if a is None or b is None or (a.bordered >= 0) == (b.bordered >= 0):
-        return found
-    return _mark(course, a, b, lambda s: s.bordered, (a.bordered, b.bordered), columns=None)
+    """The bifurcation between two states.
+
+    At the point itself the equations are singular and it lies where its neighbours put it: so these shall be near.
+    """
+    rough, _ = path.zero_between(course, here, state, lambda s: s.bordered, ends, ROUGH)
+    if rough is not None:
+        t = rough.tangent
+        a, b = (path.correct(course, rough.z + side * NEIGHBOUR * t, t) for side in (-1, 1))
+        if a is not None and b is not None and (a.bordered >= 0) != (b.bordered >= 0):
+            here, state, ends = a, b, (a.bordered, b.bordered)
+    return _mark(course, here, state, lambda s: s.bordered, ends, columns=None)
 
 
 def _mark(

@@ -141,15 +141,15 @@ def between(a: Knot | State, b: Knot | State, s: float) -> Vector:
     return value + s**2 * ((3 - 2 * s) * b.z - (1 - s) * L * b.tangent)
 
 
-def find_root(function: Callable[[float], float], low: float, high: float) -> float:
-    """The zero of a function between two places where its signs differ, by Brent's method.
+def find_root(function: Callable[[float], float], low: float, high: float, width: float = 1e-15) -> float:
+    """The zero of a function between two places where its signs differ, to a `width`, by Brent's method.
 
     Raises:
         ValueError: if the signs are equal, or a value is NaN.
     """
     from scipy.optimize import brentq
 
-    return float(brentq(function, low, high, xtol=1e-15, rtol=1e-14))  # pyright: ignore[reportArgumentType]
+    return float(brentq(function, low, high, xtol=width, rtol=1e-14))  # pyright: ignore[reportArgumentType]
 
 
 def zero_between(
@@ -158,6 +158,7 @@ def zero_between(
     b: Knot | State,
     test: Callable[[State], float],
     ends: tuple[float, float],
+    width: float = 1e-15,
 ) -> tuple[State | None, Outcome]:
     """The state between two knots where a test function changes sign.
 
@@ -167,6 +168,7 @@ def zero_between(
         b: the next.
         test: the function; it may be infinite on one side.
         ends: its values at the knots.
+        width: the accuracy, as a share of the way.
 
     Returns:
         The state, and `converged`; `failed` where the function jumps over zero or the curve is lost.
@@ -184,7 +186,7 @@ def zero_between(
         return test(state(s)) if known is None else known
 
     try:
-        found = state(find_root(value, 0.0, 1.0))
+        found = state(find_root(value, 0.0, 1.0, width))
         left = abs(test(found))
     except (ArithmeticError, ValueError):  # the curve was lost, or the test has no number
         return None, Outcome.failed

@@ -15,14 +15,14 @@ integrated out), and `proper` is False.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
 from quenched.core import checks
-from quenched.core.types import InputError, double
+from quenched.core.types import InputError, Outcome, double
+from quenched.fields.learner.fitted import FittedFunction
 from quenched.fields.model.likelihoods import GaussianData
 from quenched.fields.model.operators import Operator
 from quenched.fields.model.priors import combined
@@ -32,38 +32,8 @@ DETERMINED = 1e-12
 """A matrix is singular if an eigenvalue is below this share of the largest."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Regression:
-    """The posterior of a function.
-
-    Attributes:
-        mean: of the shape of the grid; also the field of least energy.
-        covariance: of flattened fields `[points, points]`.
-        log_evidence: logarithm of the density of the data.
-        proper: whether the prior is a density, so that the evidence is one.
-        problem: what was solved.
-    """
-
-    mean: np.ndarray
-    covariance: np.ndarray
-    log_evidence: float
-    proper: bool
-    problem: Problem
-
-    @property
-    def variance(self) -> np.ndarray:
-        """Posterior variance of the function at each point of the grid."""
-        return np.diag(self.covariance).reshape(self.mean.shape)
-
-    def log_density(self, points: Any, targets: Any, variance: Any) -> np.ndarray:
-        """The predictive log-density of new values with noise of a given variance."""
-        places = np.ravel_multi_index(tuple(self.problem.grid.indices(points).T), self.problem.grid.shape)
-        v = self.variance.ravel()[places] + np.asarray(variance, float)
-        return -0.5 * (np.square(np.asarray(targets, float) - self.mean.ravel()[places]) / v + np.log(2 * np.pi * v))
-
-
 @double
-def regress(problem: Problem, *, data_space: bool | None = None) -> Regression:
+def regress(problem: Problem, *, data_space: bool | None = None) -> FittedFunction:
     """Solve a Gaussian regression exactly.
 
     Args:
@@ -91,7 +61,8 @@ def regress(problem: Problem, *, data_space: bool | None = None) -> Regression:
         )
     solver = _in_data_space if data_space else _in_grid_space
     mean, covariance, evidence = solver(prior.operator, np.asarray(prior.mean).ravel(), null, data)
-    return Regression(mean.reshape(problem.grid.shape), covariance, evidence, len(null) == 0, problem)
+    field = mean.reshape(problem.grid.shape)
+    return FittedFunction(field, Outcome.converged, problem, covariance, evidence, proper=len(null) == 0)
 
 
 def _noise(data: GaussianData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

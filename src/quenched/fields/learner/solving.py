@@ -25,6 +25,7 @@ import xarray as xr
 from quenched.core import checks
 from quenched.core.types import Array, InputError, Outcome, double
 from quenched.fields.learner import positive
+from quenched.fields.learner.fitted import FittedDensity
 from quenched.fields.learner.matrices import LearningMatrix, Newton, curvatures
 from quenched.fields.learner.starts import begin, convex, usual
 from quenched.fields.model.links import Density, Direct, Link
@@ -41,39 +42,6 @@ FLAT, SHORTEST = 1e-9, 20
 is halved."""
 APART = 1e-5
 """Minima are different if their densities are by this share of the largest density."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Fit:
-    """A field of least energy.
-
-    Attributes:
-        field: of the shape of the grid, in the meaning of the link.
-        density: $P$ on the grid, normalised.
-        energy: minus the log-posterior, up to a constant.
-        kkt: the residual of the stationarity equation, per volume.
-        trace: `energy`, `training_error` (minus the mean log-likelihood of the data), `step` (0 at the last) and `kkt`
-            over the iterations.
-        outcome: `converged`: the residual vanished; `stalled`: it did not, within the allowed iterations.
-        problem: what was solved.
-        minima: energies of all different minima that were met, lowest first: that of this field is the first.
-        starts: how many starts were tried.
-    """
-
-    field: np.ndarray
-    density: np.ndarray
-    energy: float
-    kkt: float
-    trace: xr.Dataset
-    outcome: Outcome
-    problem: Problem
-    minima: tuple[float, ...] = ()
-    starts: int = 1
-
-    @property
-    def converged(self) -> bool:
-        """Whether the stationarity residual vanished."""
-        return self.outcome is Outcome.converged
 
 
 @jax.jit
@@ -114,7 +82,7 @@ def solve(
     start: Any = None,
     tolerance: float = 1e-10,
     max_steps: int = 500,
-) -> Fit:
+) -> FittedDensity:
     """Find a field of least energy.
 
     Args:
@@ -126,8 +94,7 @@ def solve(
         max_steps: iterations at most.
 
     Returns:
-        A `Fit`, whose `outcome` says whether the stationarity residual vanished, and whose `minima` are the energies of
-        all minima that the starts led to.
+        The density, with the `outcome` of the iteration and the energies of all `minima` that the starts led to.
 
     Raises:
         InputError: for a regression, or a start or method that is none.
@@ -157,7 +124,9 @@ def solve(
     return dataclasses.replace(best, minima=tuple(minima), starts=len(starts))
 
 
-def _descended(problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int) -> Fit:
+def _descended(
+    problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int
+) -> FittedDensity:
     """Where the iteration arrives from one field."""
     counts: Any = problem.likelihood.counts  # pyright: ignore[reportAttributeAccessIssue]
     enough = tolerance * max(1.0, float(np.max(counts)) / problem.grid.cell)
@@ -196,9 +165,9 @@ def _aside(problem: Problem, field: np.ndarray) -> tuple[np.ndarray | None, floa
     return None, 0.0
 
 
-def _different(fits: list[Fit]) -> list[Fit]:
+def _different(fits: list[FittedDensity]) -> list[FittedDensity]:
     """Minima that are not the same, of those that were found."""
-    found: list[Fit] = []
+    found: list[FittedDensity] = []
     for fit in fits:
         near = APART * float(np.max(fit.density))
         if fit.converged and all(np.max(np.abs(fit.density - other.density)) > near for other in found):
@@ -224,9 +193,9 @@ def _projected(link: Link, field: Array) -> Array:
     return link.project(field)
 
 
-def _fit(problem: Problem, field: np.ndarray, trace: list[list[float]], outcome: Outcome) -> Fit:
+def _fit(problem: Problem, field: np.ndarray, trace: list[list[float]], outcome: Outcome) -> FittedDensity:
     columns = np.array(trace).T
     names = ("energy", "training_error", "step", "kkt")
     data = {name: ("iteration", column) for name, column in zip(names, columns, strict=True)}
     density = np.asarray(problem.link.density(jnp.asarray(field)))
-    return Fit(field, density, trace[-1][0], trace[-1][3], xr.Dataset(data), outcome, problem)
+    return FittedDensity(field, outcome, problem, density, trace[-1][0], trace[-1][3], xr.Dataset(data))

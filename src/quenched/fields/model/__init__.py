@@ -1,1 +1,5 @@
 """The question: grid, operators, links, likelihoods and priors."""
+
+from quenched.fields.model.laws import SCIENCE
+
+__all__ = ["SCIENCE"]

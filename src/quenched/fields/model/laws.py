@@ -141,5 +141,7 @@ SCIENCE = verbs.Science(
     rules=(MaximumPosterior, "MaximumPosterior(link, prior)"),
     reports={"training_error": (), "test_error": ()},  # minus the mean log-likelihood of the examples, and of new ones
     check=check_pair,
+    labels={"examples": "number of examples"},
+    command="quenched density DATA.csv --column COLUMN",
 )
 """What the verbs of this science share."""

@@ -1,11 +1,10 @@
-"""The procedure: EM for two centres of a given width, and deterministic annealing of any number on real data.
+"""The procedure: deterministic annealing of a mixture of Gaussians, of any number and on any table.
 
-Files: `two_centres` is the paper's student as an iteration in one vector, many starts at once; `expectation` is EM for
-spherical and diagonal widths, `annealing` lowers the width from split to split, `tree` writes the splits down, and
-`fitting` is the front door.
+Files: `em` is EM for spherical and diagonal widths, many mixtures side by side; `annealing` lowers the width from split
+to split, `tree` records the splits, `fit` is the verb.
 """
 
-from quenched.mixtures.learner.fitting import Fitted, fit
-from quenched.mixtures.learner.two_centres import Relaxed, energy, relax, spread, step
+from quenched.mixtures.learner.em import Climbed, Freedom, Gaussians, climb, rows_of
+from quenched.mixtures.learner.fit import Fitted, fit, fit_path
 
-__all__ = ["Fitted", "Relaxed", "energy", "fit", "relax", "spread", "step"]
+__all__ = ["Climbed", "Fitted", "Freedom", "Gaussians", "climb", "fit", "fit_path", "rows_of"]

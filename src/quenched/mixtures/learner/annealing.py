@@ -6,40 +6,42 @@ difference of two centres in it is $C_k/\sigma$. At $\sigma = \lambda_{\max}$ it
 [rose1990]. So the width falls from split to split (in steps in between, each beginning where the last one ended), until
 there are as many centres as wanted; then widths become free and EM goes to the maximum of the likelihood.
 
-Coincident centres are kept as one cluster that knows its number: above a split nothing has to be iterated. A
+Coincident centres are kept as one cluster with their number: above a split nothing has to be iterated. A
 `Diagonal` mixture is annealed in features of unit variance. Not covered: full covariances, missing values.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from quenched.core.types import InputError
-from quenched.mixtures.learner.expectation import Climbed, Freedom, Gaussians, Rows, climb
+from quenched.mixtures.learner.em import Climbed, Freedom, Gaussians, Rows, climb
 from quenched.mixtures.learner.tree import Tree
-from quenched.mixtures.model import Diagonal, MaximumLikelihood, Spherical
-
-Rule = MaximumLikelihood | Spherical | Diagonal
+from quenched.mixtures.model import Annealed, Diagonal, MaximumLikelihood, Spherical
 
 CRITICAL = 1e-3
 """A cluster whose variance is within this share of the width splits."""
 DENSE = 1500
 """Largest covariance matrix that is formed; beyond it the largest eigenvalue is found by Lanczos's method."""
-ROUGH = 10.0
-"""How much less accurate than the last one the stages of annealing are."""
+ROUGH, COARSE = 10.0, 1e-7
+"""How much less accurate than the last one the stages of annealing are, and the accuracy that suffices for them."""
 
 
 class Settings(NamedTuple):
-    """How to anneal."""
+    """What to fit, and how accurately."""
 
-    rule: Rule
+    rule: MaximumLikelihood | Spherical | Diagonal
     components: int
-    step: float
-    noise: float
     accuracy: float
     passes: int
+
+    @property
+    def equal(self) -> bool:
+        """Whether all weights are equal."""
+        return isinstance(self.rule, MaximumLikelihood) or self.rule.equal_weights
 
 
 def critical(rows: Rows, centre: np.ndarray, r: np.ndarray) -> tuple[float, np.ndarray, float]:
@@ -65,7 +67,7 @@ def critical(rows: Rows, centre: np.ndarray, r: np.ndarray) -> tuple[float, np.n
     v = v / max(float(np.linalg.norm(v)), np.finfo(float).tiny)
     along = rows.Z @ v - centre @ v
     spread = float(share @ along**2)
-    along = along / (np.sqrt(spread) or 1.0)  # fourth powers of very large or small numbers are none
+    along = along / (np.sqrt(spread) or 1.0)  # fourth powers of very large numbers overflow
     v = v if share @ along**3 >= 0 else -v  # towards the longer tail, so that equal data give equal answers
     return spread, v, float(share @ along**4)
 
@@ -88,46 +90,73 @@ class Cluster(NamedTuple):
 
 
 class Annealing:
-    """What changes as the width falls: one Gaussian for each cluster of coincident centres."""
+    """One Gaussian for each cluster of coincident centres, while the width falls.
 
-    def __init__(self, rows: Rows, how: Settings, rng: np.random.Generator):
+    Args:
+        rows: the data.
+        how: what to fit.
+        start: the schedule; or Gaussians at which EM begins, without annealing.
+        rng: of the noise.
+    """
+
+    def __init__(self, rows: Rows, how: Settings, start: Annealed | Gaussians, rng: np.random.Generator):
         self.rows, self.how, self.rng = rows, how, rng
-        self.equal = isinstance(how.rule, MaximumLikelihood) or how.rule.equal_weights
-        self.last = float(how.rule.width) if isinstance(how.rule, MaximumLikelihood) else 0.0
-        self.tree, self.passes, self.width, self.before = Tree(), 0, np.inf, np.inf
+        self.tree, self.passes, self.last = Tree(), 0, 0.0
         N, features = rows.Z.shape[1], rows.squares.shape[1]
-        self.clusters = [Cluster(0, how.components)]
-        self.gaussians = Gaussians(np.zeros((1, N)), np.ones((1, features)), np.ones(1))
-        self.r = np.ones((len(rows.Z), 1))
+        if isinstance(start, Gaussians):
+            self.schedule, self.gaussians, self.clusters = Annealed(), start, [Cluster(0, 1)] * len(start.weights)
+        else:
+            self.schedule, self.clusters = start, [Cluster(0, how.components)]
+            self.gaussians = Gaussians(np.zeros((1, N)), np.ones((1, features)), np.ones(1))
+        self.width = self.before = np.inf if self.schedule.from_width is None else float(self.schedule.from_width)
+        self.r = np.ones((1, len(rows.Z)))
 
-    def begin(self, start: Gaussians) -> None:
-        """Take given Gaussians instead of annealing."""
-        self.gaussians = start
-        self.clusters = [Cluster(0, 1)] * len(start.weights)
+    def finish(self, width: float | None = None) -> Climbed:
+        """Anneal to a width; or until all centres have parted, and on to the likeliest widths.
+
+        Args:
+            width: below the last one.
+        """
+        self.last = 0.0 if width is None else width
+        self.descend()
+        if width is not None:
+            if self.width < np.inf:
+                self.lower(width)
+            return self.settle(width, self.how.accuracy)
+        rule: Any = self.how.rule
+        free = Freedom(not self.how.equal, widths=True, common=rule.common, least=float(rule.least) * self.unit())
+        return self.climb(free, self.how.accuracy)
 
     def climb(self, free: Freedom, accuracy: float) -> Climbed:
-        """EM from where it stands."""
+        """EM from the present Gaussians."""
         left = max(1, self.how.passes - self.passes)
-        done = climb(self.rows, self.gaussians, free, accuracy=accuracy, passes=left)
-        self.gaussians, self.r, self.passes = done.gaussians, done.r, self.passes + done.passes
+        given = isinstance(self.how.rule, MaximumLikelihood)  # otherwise stages need not be accurate
+        done = climb(self.rows, self.gaussians, free, accuracy=accuracy, passes=left, stretch=given)
+        self.gaussians, self.r, self.passes = done.gaussians, done.r, self.passes + int(done.passes)
         return done
 
-    def settle(self, width: float, rough: float = ROUGH) -> Climbed:
-        """EM at a given width."""
+    def settle(self, width: float, accuracy: float | None = None) -> Climbed:
+        """EM at a given width; as a stage of the annealing, unless its accuracy is given."""
         self.before, self.width = self.width, width
         self.gaussians = self.gaussians._replace(widths=np.full_like(self.gaussians.widths, width))
-        return self.climb(Freedom(weights=not self.equal), rough * self.how.accuracy)
+        return self.climb(Freedom(weights=not self.how.equal), accuracy or max(ROUGH * self.how.accuracy, COARSE))
 
     def lower(self, width: float) -> None:
-        """Let the width fall in steps, each at most `step` of it."""
+        """Let the width fall in steps."""
         while self.width > width:
-            self.settle(max(width, self.width * (1 - self.how.step)))
+            self.settle(max(width, self.width * (1 - float(self.schedule.step))))
 
     def unstable(self) -> tuple[int, float, np.ndarray, float]:
         """Of the clusters that can split the one that does so first: its place, variance, direction, fourth moment."""
-        found = [(k, *critical(self.rows, self.gaussians.centres[k], self.r[:, k]))
+        if len(self.clusters) == 1:
+            return 0, *self._whole
+        found = [(k, *critical(self.rows, self.gaussians.centres[k], self.r[k]))
                  for k, cluster in enumerate(self.clusters) if cluster.centres > 1]  # fmt: skip
         return max(found, key=lambda one: one[1])
+
+    @functools.cached_property
+    def _whole(self) -> tuple[float, np.ndarray, float]:
+        return critical(self.rows, self.gaussians.centres[0], self.r[0])
 
     def split(self, k: int, spread: float, v: np.ndarray, fourth: float) -> None:
         r"""Split a cluster of variance $\lambda$ and go on a little below it.
@@ -135,13 +164,13 @@ class Annealing:
         The halves begin where EM expanded in a small distance, $\delta \leftarrow \delta \lambda/\sigma - \delta^3
         \langle y^4 \rangle/3\sigma^3$, has its fixed point.
         """
-        sigma = max(self.last, min(self.width, spread * (1 - self.how.step)))
+        sigma = max(self.last, min(self.width, spread * (1 - float(self.schedule.step))))
         g, count = self.gaussians, self.clusters[k].centres
-        counts = (count - count // 2, count // 2) if self.equal else (count, count)
+        counts = (count - count // 2, count // 2) if self.how.equal else (count, count)
         if counts[0] != counts[1]:
             v = v * self.rng.choice([-1, 1])  # which side gets more centres
         self.tree.split(self.clusters[k].node, min(spread, self.before, self.tree.last), v)
-        noisy = v + self.how.noise * self.rng.normal(size=len(v)) / np.sqrt(len(v))
+        noisy = v + float(self.schedule.noise) * self.rng.normal(size=len(v)) / np.sqrt(len(v))
         delta = sigma / spread * np.sqrt(3 * (spread - sigma) / fourth) * noisy
         share = np.array(counts) / sum(counts)
         centres = np.vstack([np.delete(g.centres, k, axis=0), g.centres[k] + delta, g.centres[k] - delta])
@@ -150,7 +179,7 @@ class Annealing:
         self.clusters += [Cluster(self.tree.nodes - 2, counts[0]), Cluster(self.tree.nodes - 1, counts[1])]
         self.gaussians = Gaussians(centres, np.repeat(g.widths[:1], len(centres), axis=0), weights)
         self.settle(sigma)
-        if not self.equal and len(self.clusters) == self.how.components:
+        if not self.how.equal and len(self.clusters) == self.how.components:
             self.clusters = [Cluster(c.node, 1) for c in self.clusters]
 
     def descend(self) -> None:
@@ -166,16 +195,6 @@ class Annealing:
                 self.split(k, spread, v, fourth)
             else:
                 self.lower(spread)
-
-    def finish(self) -> Climbed:
-        """Go to the last width; or free the widths and climb to the maximum of the likelihood."""
-        rule = self.how.rule
-        if isinstance(rule, MaximumLikelihood):
-            if self.width < np.inf:
-                self.lower(self.last)
-            return self.settle(self.last, rough=1.0)
-        free = Freedom(not self.equal, widths=True, common=rule.common, least=float(rule.least) * self.unit())
-        return self.climb(free, self.how.accuracy)
 
     def unit(self) -> float:
         """The mean variance of a feature."""

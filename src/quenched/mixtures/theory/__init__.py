@@ -1,6 +1,12 @@
-"""The answer as $N \\to \\infty$: states by replica theory, the lines between phases, and the Bayes-optimal error."""
+"""The answer as $N \\to \\infty$: states by replica theory, the lines between phases, and the Bayes-optimal error.
 
-from quenched.mixtures.theory.lines import phase_lines
-from quenched.mixtures.theory.states import Phase, State, curve, error, optimum, splitting, state
+Files: `equations` is the theory itself, `state` its state as a pure JAX function, `curve` the same on the host,
+`transitions` the lines of the phase diagram, `optimum` the best that any estimate can do.
+"""
 
-__all__ = ["Phase", "State", "curve", "error", "optimum", "phase_lines", "splitting", "state"]
+from quenched.mixtures.theory.curve import curve
+from quenched.mixtures.theory.optimum import optimum
+from quenched.mixtures.theory.state import Phase, State, error, splitting, state
+from quenched.mixtures.theory.transitions import phase_lines, transitions
+
+__all__ = ["Phase", "State", "curve", "error", "optimum", "phase_lines", "splitting", "state", "transitions"]

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from quenched.core import controls, results
 from quenched.core.gaussian import TAIL, legendre
 from quenched.core.types import Outcome
-from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, Rule, check_pair, gamma_of
+from quenched.outliers.model import SCIENCE, Contaminated, Gibbs, HardSelection, Hebb, Rule, gamma_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -109,12 +108,8 @@ def asymptote(law: Contaminated, rule: Rule, **sweep: Any) -> xr.Dataset:
         >>> found.R.values.round(9), found.c.values.round(4)
         (array([1., 1.]), array([0.2184, 9.1311]))
     """
-    check_pair(law, rule)
-    plan = controls.expand(law, rule, sweep)
-    found = [_limit(one, student) for one, student in zip(plan.laws, plan.rules, strict=True)]
-    values = {name: np.array([[one[name]] for one in found]) for name in found[0]}
-    axes = {"alpha": np.array([np.inf])}
-    return results.assemble(values, plan, axes, {}, {}, science="outliers", source="asymptote").isel(alpha=0)
+    question = SCIENCE.ask(law, rule, sweep)
+    return question.answer(question.map(_limit), source="asymptote").assign_coords(alpha=np.inf)
 
 
 def _limit(law: Contaminated, rule: Rule) -> dict[str, float]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quenched.core import saddle
-from quenched.core.types import InputError, Outcome
+from quenched.core.types import Outcome
 from quenched.outliers.theory.hard import HARD, threshold
 from quenched.outliers.theory.setting import Setting, Student
 from quenched.outliers.theory.state import State, guess, read
@@ -173,9 +173,3 @@ def sort_names(found: Iterable[str]) -> list[str]:
     """All names of branches, the usual three and those found, in the order of the curve."""
     partial = sorted({name for name in found if name.startswith("partial")}, key=lambda name: (len(name), name))
     return ["informed", *partial, "overfit", "trivial"]
-
-
-def check_eta(etas: Any) -> None:
-    """Check that the share of informative examples is a number."""
-    if np.any(np.abs(etas) > LARGEST):
-        raise InputError(f"Argument `eta` must lie between {-LARGEST:g} and {LARGEST:g}, but {etas} was given.")

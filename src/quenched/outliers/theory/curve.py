@@ -2,15 +2,17 @@ r"""Order parameters over the controls, branch by branch."""
 
 from __future__ import annotations
 
+import functools
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quenched.core import checks, controls, results
+from quenched.core import checks
 from quenched.core.progress import track
 from quenched.core.types import InputError, Outcome, double
-from quenched.outliers.model import ORDER_PARAMETERS, Contaminated, Gibbs, Rule, check_pair
-from quenched.outliers.theory.branches import Branches, check_eta, find, sort_names, trace
+from quenched.outliers.model import SCIENCE, Contaminated, Gibbs, Rule
+from quenched.outliers.theory.branches import LARGEST, find, sort_names, trace
 from quenched.outliers.theory.setting import numbers
 from quenched.outliers.theory.state import BRANCHES, THEORIES, Branch, State, compute_hebb
 
@@ -51,63 +53,43 @@ def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: Branch | str | N
         >>> [str(outcome) for outcome in curve.outcome.sel(branch="overfit").values]
         ['absent', 'converged']
     """
-    check_pair(law, rule)
     if branch is not None and not (isinstance(branch, str) and branch in BRANCHES):
         raise InputError(f"Argument `branch` must be one of {', '.join(BRANCHES)}, but {branch!r} was given.")
-    alphas = checks.increasing("alpha", alpha)
+    question = SCIENCE.ask(law, rule, sweep, through="eta", alpha=alpha)
+    alphas, etas = question.axes.values()
     checks.positive("alpha", alphas)
-    plan = controls.expand(law, rule, sweep)
-    check_eta([float(one.eta) for one in plan.laws])
+    if np.any(np.abs(etas) > LARGEST):
+        raise InputError(f"Argument `eta` must lie between {-LARGEST:g} and {LARGEST:g}, but {etas} was given.")
     theory = THEORIES.get(type(rule))
     if theory is None:
         if branch not in (None, "informed"):
             raise InputError(f"Argument `branch` must be informed for {type(rule).__name__}, but {branch!r} was given.")
-        found, names = _single(plan, alphas), ["informed"]
+        return question.answer(question.map(functools.partial(_solve_hebb, etas)))
+    only = branch == Branch.informed
+    curves = [trace(theory, numbers(*pair, a), etas, informed=only)
+              for pair, a in track(list(itertools.product(question.plan.pairs, alphas)), "theory")]  # fmt: skip
+    every = sort_names(name for one in curves for name, _ in one.arms)
+    names = every if branch is None else [str(branch)]
+    found = [[[find(one, name, eta) for name in names] for eta in etas] for one in curves]
+    shape = (len(question.plan.pairs), len(alphas), len(etas), len(names))
+    values: dict[str, np.ndarray] = {
+        key: np.array([[[getattr(state, key) for state, _ in row] for row in rows] for rows in found]).reshape(shape)
+        for key in State._fields
+    }
+    potential = np.array([[[f for _, f in row] for row in rows] for rows in found]).reshape(shape)
+    if isinstance(rule, Gibbs):
+        values["potential"] = potential
     else:
-        found, names = _branches(plan, alphas, branch)
-    axes = {"alpha": alphas, "branch": np.array(names)}
-    result = results.assemble(found, plan, axes, ORDER_PARAMETERS, {}, science="outliers", source="theory")
-    result = result.isel(alpha=0) if np.ndim(alpha) == 0 else result
-    if theory is not None and branch is None:
-        return result
-    return result.drop_vars("lowest").sel(branch=str(branch or Branch.informed))
+        del values["q"]  # it is Q
+    if branch is not None:
+        return question.answer(values, axes={"branch": names}).isel(branch=0)
+    # some state exists everywhere: where none was found the curve was lost
+    nowhere = np.all(values["outcome"] == Outcome.absent, axis=-1)
+    values["outcome"][..., 0] = np.where(nowhere, Outcome.failed, values["outcome"][..., 0])
+    values["lowest"] = potential == np.nanmin(np.where(np.isnan(potential), np.inf, potential), axis=-1, keepdims=True)
+    return question.answer(values, axes={"branch": names})
 
 
-def _branches(plan: controls.Plan, alphas: np.ndarray, branch: str | None) -> tuple[dict[str, np.ndarray], list[str]]:
-    """All states `[points, sample sizes, branches]`, and the names of the branches."""
-    curves: dict[tuple[int, int], Branches] = {}
-    groups: dict[Any, list[tuple[int, int]]] = {}  # one curve for all etas that share the rest
-    for i, (law, rule) in enumerate(zip(plan.laws, plan.rules, strict=True)):
-        for j, alpha in enumerate(alphas):
-            groups.setdefault(numbers(law, rule, alpha)._replace(eta=None), []).append((i, j))
-    for theta, members in track(list(groups.items()), "theory"):
-        etas = [float(plan.laws[i].eta) for i, _ in members]
-        traced = trace(THEORIES[type(plan.rules[0])], theta, etas, informed=branch == Branch.informed)
-        curves |= dict.fromkeys(members, traced)
-    names = sort_names(name for one in curves.values() for name, _ in one.arms)
-    shape, wanted = (len(plan.laws), len(alphas), len(names)), names if branch is None else [branch]
-    table: dict[str, np.ndarray] = {name: np.full(shape, np.nan) for name in State._fields}
-    table["outcome"], potential = np.full(shape, Outcome.absent), np.full(shape, np.inf)
-    for (i, j), traced in curves.items():
-        for k, name in enumerate(names):
-            if name in wanted:
-                one, f = find(traced, name, float(plan.laws[i].eta))
-                potential[i, j, k] = np.inf if np.isnan(f) else f
-                for key, value in one._asdict().items():
-                    table[key][i, j, k] = value
-    if branch is None:  # some state exists everywhere: where none was found the curve was lost
-        nowhere = np.all(table["outcome"] == Outcome.absent, axis=-1)
-        table["outcome"][..., 0] = np.where(nowhere, Outcome.failed, table["outcome"][..., 0])
-    table["lowest"] = np.isfinite(potential) & (potential == np.min(potential, axis=-1, keepdims=True))
-    if isinstance(plan.rules[0], Gibbs):
-        return table | {"potential": np.where(np.isfinite(potential), potential, np.nan)}, names
-    del table["q"]  # it is Q
-    return table, names
-
-
-def _single(plan: controls.Plan, alphas: np.ndarray) -> dict[str, np.ndarray]:
-    """The only states `[points, sample sizes, 1]`."""
-    pairs = zip(plan.laws, plan.rules, strict=True)
-    found = [[compute_hebb(numbers(law, rule, alpha)) for alpha in alphas] for law, rule in pairs]
-    table = {name: np.array([[[getattr(one, name)] for one in row] for row in found]) for name in State._fields}
-    return table | {"lowest": np.ones_like(table["R"], dtype=bool)}
+def _solve_hebb(etas: np.ndarray, law: Contaminated, rule: Rule, alpha: float) -> dict[str, np.ndarray]:
+    found = [compute_hebb(numbers(law, rule, alpha)._replace(eta=eta)) for eta in etas]
+    return {name: np.array([getattr(one, name) for one in found]) for name in State._fields}

@@ -37,8 +37,8 @@ OUTER = 64
 At a low temperature $p$ rises there within $\\Delta a = T$, so that the nodes come as close as that."""
 INNER = 320
 """Points of the trapezoidal rule over $y$: for smooth functions it converges exponentially."""
-FEW, FINE = 80, (0.35, 0.45)
-"""Fewer points, a fourth of the work, are enough on the host where their steps in $y$ and $h$ are below these: the
+FEW, FINE = 112, (0.5, 0.6)
+"""Fewer points, a third of the work, are enough on the host where their steps in $y$ and $h$ are below these: the
 rule is then exact to rounding."""
 COARSEST = 0.6, 0.8
 """The longest step in $y$, whose Gaussian has width 1, and in $h$, whose sigmoid has its poles at distance

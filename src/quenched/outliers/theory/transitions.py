@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quenched.core import checks, controls, results, saddle
+from quenched.core import checks, controls, saddle
 from quenched.core.progress import track
-from quenched.core.types import InputError, Outcome, double, outcome_names
-from quenched.outliers.model import Contaminated, Rule, check_pair
+from quenched.core.types import InputError, Outcome, double
+from quenched.outliers.model import SCIENCE, Contaminated, Rule
 from quenched.outliers.theory.branches import Branches, sort_names, trace, trace_along
 from quenched.outliers.theory.setting import numbers
 from quenched.outliers.theory.state import THEORIES
@@ -63,26 +63,21 @@ def transitions(
         >>> round(float(found.informed_overfit), 3), round(float(found.overfit_trivial), 2)
         (3.742, 5.71)
     """
-    check_pair(law, rule)
+    SCIENCE.check_pair(law, rule)
     if type(rule) not in THEORIES:
         raise InputError("Argument `rule` must be SoftSelection, HardSelection or Gibbs, "
                          f"but {type(rule).__name__} has one branch.")  # fmt: skip
     if along in sweep:
         raise InputError(f"Argument `{along}` must not be given where it is sought, but it is {sweep[along]!r}.")
-    alphas = checks.increasing("alpha", alpha)
+    path, question = _path(law, rule, along), SCIENCE.ask(law, rule, sweep, alpha=alpha)
+    alphas = question.axes["alpha"]
     checks.positive("alpha", alphas)
-    path = _path(law, rule, along)
-    plan = controls.expand(law, rule, sweep)
-    every = [(law, rule, a) for law, rule in zip(plan.laws, plan.rules, strict=True) for a in alphas]
-    found = [_lines(_trace(law, rule, a, path, limits)) for law, rule, a in track(every, "theory")]
-    values: dict[str, np.ndarray] = {}
-    for name in dict.fromkeys(name for one in found for name in one):
-        missing = Outcome.absent if name.endswith("_outcome") else np.nan
-        value = np.array([one.get(name, missing) for one in found]).reshape(len(plan.laws), len(alphas))
-        values[name] = outcome_names(value) if name.endswith("_outcome") else value
-    attrs = {"science": "outliers", "source": "lines", "along": along}
-    result = results.assemble(values, plan, {"alpha": alphas}, {}, {}, **attrs)
-    return result.isel(alpha=0) if np.ndim(alpha) == 0 else result
+    every = [(*pair, a) for pair in question.plan.pairs for a in alphas]
+    found = [_lines(_trace(*one, path, limits)) for one in track(every, "theory")]
+    names = dict.fromkeys(name for one in found for name in one)
+    missing = {name: Outcome.absent if name.endswith("_outcome") else np.nan for name in names}
+    values = {name: np.array([(missing | one)[name] for one in found]).reshape(-1, len(alphas)) for name in names}
+    return question.answer(values, source="lines", along=along)
 
 
 def _path(law: Contaminated, rule: Rule, along: str) -> str:

@@ -12,7 +12,7 @@ import xarray as xr
 from quenched import mixtures
 from quenched.core.claims import Claim, above, agrees, apart, below, near
 from quenched.core.figures import Figure, comparison
-from quenched.papers.barkai1994 import printed
+from quenched.papers.barkai1994 import minima, printed
 from quenched.papers.barkai1994.figures import FIGURES, RULE, at_splitting
 
 SAME = 1e-6
@@ -132,14 +132,14 @@ class Samples(NamedTuple):
 
 
 def _many_samples(*, quick: bool) -> Samples:
-    found = mixtures.spectrum(
-        mixtures.TwoGaussians(2.0), RULE, alpha=1.0, width=[1.0, 1.5, 2.5], size=500, starts=24 if quick else 60,
+    found = minima.spectrum(
+        mixtures.TwoGaussians(2.0), alpha=1.0, width=[1.0, 1.5, 2.5], size=500, starts=24 if quick else 60,
         runs=10, key=jax.random.key(7),
     )  # fmt: skip
     several = (found.minima > 1).mean("run")
     share = {float(w): float(s) for w, s in zip(found.width, several, strict=True)}
     one = found.sel(width=1.0)
-    return Samples(found, share, (one.annealed_free_energy - one.free_energy.min("start")).values)
+    return Samples(found, share, (one.annealed_energy - one.energy.min("start")).values)
 
 
 def _minima_claims(figure: Figure, many: Samples) -> list[Claim]:
@@ -179,13 +179,13 @@ def _size_claims() -> list[Claim]:
     """Statements on metastability at other sizes."""
     counts, random = {}, {}
     for size in (10, 20, 40):
-        found = mixtures.spectrum(
-            mixtures.TwoGaussians(2.0), RULE, alpha=1.0, width=0.5, size=size, starts=30, runs=10, key=jax.random.key(5)
+        found = minima.spectrum(
+            mixtures.TwoGaussians(2.0), alpha=1.0, width=0.5, size=size, starts=30, runs=10, key=jax.random.key(5)
         )
         counts[size] = float(found.minima.mean())
     for size in (200, 800):
-        found = mixtures.spectrum(
-            mixtures.TwoGaussians(1.0), RULE, alpha=1.0, width=[2.8, 3.6], size=size, starts=30, key=jax.random.key(6)
+        found = minima.spectrum(
+            mixtures.TwoGaussians(1.0), alpha=1.0, width=[2.8, 3.6], size=size, starts=30, key=jax.random.key(6)
         ).isel(run=0)
         random[size] = [int(n) for n in found.minima]
     return [
@@ -201,11 +201,11 @@ def _size_claims() -> list[Claim]:
 
 def _crossed(*, quick: bool) -> tuple[int, int]:
     """Pairs of minima whose energies cross as the width falls from 0.7 to 0.35 on several samples, and all pairs."""
-    path = mixtures.follow(
-        mixtures.TwoGaussians(2.0), RULE, from_width=0.7, width=np.geomspace(0.35, 0.7, 10), alpha=1.0, size=500,
+    path = minima.follow(
+        mixtures.TwoGaussians(2.0), from_width=0.7, width=np.geomspace(0.35, 0.7, 10), alpha=1.0, size=500,
         starts=10 if quick else 20, runs=4 if quick else 10, key=jax.random.key(9),
     )  # fmt: skip
-    energies = path.free_energy.transpose("run", "width", "start").values
+    energies = path.energy.transpose("run", "width", "start").values
     starts = energies.shape[2]
     return sum(crossings(one) for one in energies), len(energies) * starts * (starts - 1) // 2
 
@@ -214,7 +214,7 @@ def _followed_claims(figure: Figure, crossed: tuple[int, int]) -> list[Claim]:
     """Statements on figure 4."""
     path = figure.data["minima"]
     up, down = path.sel(width=path.width > 0.7), path.sel(width=path.width < 0.7)
-    above_it = path.free_energy - path.annealed_free_energy
+    above_it = path.energy - path.annealed_energy
     starts, (many, pairs) = path.sizes["start"], crossed
     jumps_down, jumps_up, left = int(down.jump.sum()), int(up.jump.sum()), float(above_it[-1].max())
     return [

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from quenched.core.figures import Figure, Kind, Panel, Series
-from quenched.fields.learner.matrices import GaussianFilter, Gradient, LearningMatrix, Massive, Newton
+from quenched.fields.learner.matrices import LearningMatrix, Newton
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.solving import solve
 from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Truncated, Uniform, empirical
@@ -19,7 +19,6 @@ from quenched.fields.model.links import Density, Direct, Link, LogDensity
 from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
-from quenched.fields.theory.information import learning_decay
 from quenched.papers.lemm1999.examples import (
     TWO,
     densities,
@@ -30,7 +29,9 @@ from quenched.papers.lemm1999.examples import (
     normalised,
     roughness,
 )
+from quenched.papers.lemm1999.information import learning_decay
 from quenched.papers.lemm1999.learning import expected
+from quenched.papers.lemm1999.matrices import GaussianFilter, Gradient, Massive
 
 ENTANGLED = (0.5, 0.0, 0.0, 0.5)
 """A prior of figure 3 that is not factorial: both means are +1 or both are -1."""

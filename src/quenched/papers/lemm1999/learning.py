@@ -14,8 +14,8 @@ from quenched.fields.model.laws import MaximumPosterior, TrueFunction
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
-from quenched.fields.simulation.measuring import measure
-from quenched.fields.theory.curves import curve
+from quenched.fields.simulation.measure import measure
+from quenched.fields.theory.curve import curve
 
 LEARNING = "expected errors of regression"
 """What is compared."""

@@ -20,8 +20,8 @@ from quenched.fields.model.links import Density, LogDensity
 from quenched.fields.model.operators import Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
-from quenched.fields.theory.stationarity import over
 from quenched.papers.lemm1999.examples import TWO, densities, normalised, roughness
+from quenched.papers.lemm1999.stationarity import over
 
 EXACT, LATTICE = 1e-6, 0.02
 """How far an equation may be off that holds; and one of the continuum, on a lattice."""

@@ -10,7 +10,7 @@ import xarray as xr
 
 from quenched.core.claims import Check, Claim, above, agrees, below, near
 from quenched.core.figures import Figure, comparison
-from quenched.fields.learner.matrices import Gradient, Massive, Newton
+from quenched.fields.learner.matrices import Newton
 from quenched.fields.learner.solving import solve
 from quenched.fields.learner.starts import Kernel, Truncated, Uniform
 from quenched.fields.model.grid import Periodic
@@ -19,8 +19,6 @@ from quenched.fields.model.links import LogDensity
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
-from quenched.fields.theory.information import mutual_information
-from quenched.fields.theory.stationarity import curvature, hessian
 from quenched.papers.lemm1999.examples import (
     MU,
     TWO,
@@ -33,8 +31,11 @@ from quenched.papers.lemm1999.examples import (
     roughness,
 )
 from quenched.papers.lemm1999.figures import FIGURES, PAIRS
+from quenched.papers.lemm1999.information import mutual_information
 from quenched.papers.lemm1999.learning import LEARNING
+from quenched.papers.lemm1999.matrices import Gradient, Massive
 from quenched.papers.lemm1999.misprints import misprints
+from quenched.papers.lemm1999.stationarity import curvature, hessian
 
 ARRIVED = 1e-6
 """An iteration has arrived when its energy is this close to the least."""

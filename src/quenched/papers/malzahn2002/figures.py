@@ -9,9 +9,10 @@ import jax
 import numpy as np
 import xarray as xr
 
-from quenched import io, processes
+from quenched import processes
 from quenched.core.figures import Figure, Kind, Panel, Series
 from quenched.core.proof import agreement
+from quenched.papers.malzahn2002 import sets
 
 COMPARED = ["posterior_variance", "error", "oob_error"]
 ALLOWANCE = 0.015
@@ -25,19 +26,19 @@ CLOSURES = {"the paper's closure": processes.Variational(), "cavity closure": pr
 
 def boston_law(part: slice = slice(None)) -> processes.Empirical:
     """Boston, or a half of it, in the units of the whole set."""
-    table = io.boston()
+    table = sets.boston()
     y = np.asarray(table.targets)
     return processes.Empirical(table.inputs[part], y[part], float(y.mean()), float(y.std()))
 
 
 def boston_rule(length: float = 147.1, power: float = 0.5) -> processes.GaussianProcess:
     r"""$K = \exp(-\sum_i (x_i - x'_i)^2/(\ell v_i))$, $v_i$ the variance of a raw column to a power, noise 0.01."""
-    return _squared_exponential(length * io.boston().inputs.var(axis=0) ** power, noise=0.01)
+    return _squared_exponential(length * sets.boston().inputs.var(axis=0) ** power, noise=0.01)
 
 
 def abalone_law(rows: np.ndarray | None = None) -> processes.Empirical:
     """Abalone, or some rows of it, in the units of the whole set."""
-    table = io.abalone()
+    table = sets.abalone()
     y = np.asarray(table.targets, float)
     rows = np.arange(len(y)) if rows is None else rows
     return processes.Empirical(table.inputs[rows], y[rows], float(y.mean()), float(y.std()))
@@ -45,7 +46,7 @@ def abalone_law(rows: np.ndarray | None = None) -> processes.Empirical:
 
 def abalone_rule() -> processes.GaussianProcess:
     """The same form with the variances themselves, squared length 10, noise 0.1."""
-    return _squared_exponential(10 * io.abalone().inputs.var(axis=0), noise=0.1)
+    return _squared_exponential(10 * sets.abalone().inputs.var(axis=0), noise=0.1)
 
 
 def _squared_exponential(squared_lengths: np.ndarray, noise: float) -> processes.GaussianProcess:

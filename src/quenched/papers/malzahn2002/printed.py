@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from quenched import io, processes
+from quenched import processes
 from quenched.core.claims import Claim, below, near
+from quenched.papers.malzahn2002 import sets
 from quenched.papers.malzahn2002.figures import abalone_law, boston_law, boston_rule
-from quenched.processes.model import declared
+from quenched.processes.kernels import numbers_of
 from quenched.processes.theory.closures import Closure
 
 MOST = 10
@@ -107,7 +108,7 @@ def equations() -> list[Claim]:
 
 def _units() -> dict[float, float]:
     """How much the kernel of Boston changes when a column, the tax, is given in other units."""
-    inputs = io.boston().inputs
+    inputs = sets.boston().inputs
     tenfold = inputs * np.where(np.arange(13) == 9, 10.0, 1.0)
 
     def kernel(x: np.ndarray, power: float) -> np.ndarray:
@@ -121,7 +122,7 @@ def _units() -> dict[float, float]:
 @functools.lru_cache(maxsize=4)
 def plain_iterations(m: float, tolerance: float) -> int:
     """How many plain iterations of eq. (19) with (14) the largest relative change takes to fall below a tolerance."""
-    n, _ = declared(boston_law(), boston_rule())
+    n, _ = numbers_of(boston_law(), boston_rule())
     K, s2, mu = np.asarray(n.K), float(n.s2), m / n.y.shape[0]
     lam, phi = np.linalg.eigh(K)
     g = np.diagonal(K)

@@ -21,7 +21,7 @@ CERTAIN = 0.9
 
 
 def groups(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The first row of which each row is a copy, `[N]`: its own place where it is none.
+    """The first row of which each row is a copy, `[N]`, and its own place where it is not a copy.
 
     Args:
         X: inputs `[N, d]`.

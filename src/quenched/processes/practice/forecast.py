@@ -13,7 +13,7 @@ falls as $1/m$.
 
 The 80% interval adds, in the log, the errors of the level, of the shape (a jackknife; below $N$ also of the draws), of
 the model (what a backtest and the two kinds of cross-validation disagree by) and of the hyperparameters. Rows that are
-copies of others count once, everywhere. Where the method has no right to speak it refuses in a sentence; what was
+copies of others count once, everywhere. Where the method does not apply there is a sentence instead; what was
 measured stays.
 
 Assumed: rows are independent draws of one law, now and later. The forecast is a report, not an objective: minimised
@@ -24,22 +24,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 import threadpoolctl
-import xarray as xr
 
 from quenched.core import checks, results
 from quenched.core.progress import progress, say
 from quenched.core.types import InputError, Key, double
 from quenched.processes import learner
-from quenched.processes.model import Empirical, GaussianProcess
+from quenched.processes.learner.prior import Prior, prior_of
+from quenched.processes.model import LABELS, Empirical, GaussianProcess
 from quenched.processes.practice import copies, judgement, trials
 from quenched.processes.practice.judgement import FARTHEST, FEWEST_FORECAST, Z80
 from quenched.processes.practice.table import read
+from quenched.processes.simulation import subsets
 from quenched.processes.theory import continuation
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 GROUPS = 10
 """Groups of rows that the jackknife leaves out in turn."""
@@ -47,6 +51,10 @@ CHECKABLE = 0.9
 """Share of the rows up to which processes tuned anew leave enough rows to judge them by."""
 WORST = 10
 """Rows that are named as those that hurt most."""
+SHARES = (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 10)
+"""Sizes to report by default, as shares of the rows."""
+FIRST_TUNED = 400
+"""Rows on which tuning begins and on which refitting is tried, at most."""
 
 
 @double
@@ -72,7 +80,7 @@ def forecast(
     Args:
         X: the inputs `[N, d]` (or `[N]`), numbers without gaps.
         y: the targets `[N]`.
-        examples: numbers $m$ of rows to speak about, increasing; by default N/8, N/4, N/2, N, 2N, 4N and 10N.
+        examples: numbers $m$ of rows, increasing; by default N/8, N/4, N/2, N, 2N, 4N and 10N.
         rule: where tuning starts, or what to use as it is; by default a squared exponential with a length for each
             column.
         tune: whether hyperparameters are tuned, by the evidence.
@@ -114,7 +122,7 @@ def forecast(
     work = 2 + trials.FOLDS + trials.HALVINGS + GROUPS + int(np.sum(sizes < len(table.y))) + int(checked.sum())
     with _threads(), progress("forecast", work) as advance:
         tuned = _tuned(world, tune, draw, advance)
-        known = trials.prior(world.law, tuned.rule)
+        known = prior_of(world.law, tuned.rule)
         found = _judge(known, tuned, world.rows(sizes), accuracy, draw, advance)
         result = _beyond(found, world, sizes)
         if check:
@@ -122,7 +130,7 @@ def forecast(
             result = result.assign({name: ("examples", value) for name, value in anew.items()})
     refusal = judgement.refusal(found, world.copies)
     remarks = [*table.remarks, *tuned.remarks, *judgement.remarks(found, known, world.copies)]
-    return table.in_own_units(_speak(result, found, refusal, remarks, world, tuned.rule, known))
+    return table.in_own_units(_finish(result, found, refusal, remarks, world, tuned.rule, known))
 
 
 def _threads() -> contextlib.AbstractContextManager[Any]:
@@ -130,10 +138,15 @@ def _threads() -> contextlib.AbstractContextManager[Any]:
     return threadpoolctl.threadpool_limits(1, user_api="blas")
 
 
+def default_sizes(rows: int) -> list[int]:
+    """The numbers of examples that are reported by default."""
+    return sorted({max(round(rows * share), 1) for share in SHARES})
+
+
 def _sizes(examples: Any, N: int) -> np.ndarray:
-    """The numbers of rows to speak about."""
+    """The numbers of examples to report."""
     if examples is None:
-        return np.unique([max(round(N * share), 1) for share in (1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 10)]).astype(float)
+        return np.array(default_sizes(N), float)
     return checks.increasing("examples", examples, least=1)
 
 
@@ -154,7 +167,7 @@ class _World(NamedTuple):
         return self.table.rows - self.law.rows
 
     def rows(self, sizes: np.ndarray) -> np.ndarray:
-        """How many different rows there are among so many."""
+        """The number of different rows among some numbers of rows."""
         return sizes * (self.law.rows / self.table.rows)
 
 
@@ -167,7 +180,7 @@ def _world(table: Empirical, rule: GaussianProcess | None, tune: bool) -> _World
     kept, first = np.unique(
         copies.groups(np.asarray(table.inputs), np.asarray(table.targets)), return_inverse=True
     )  # fmt: skip
-    law = trials.rows_of(table, kept)
+    law = table.take(kept)
     if rule is not None and not callable(rule.kernel) and len(kept) < table.rows:
         rule = GaussianProcess(np.asarray(rule.kernel)[np.ix_(kept, kept)], rule.noise)
     return _World(table, law, learner.default_rule(law) if rule is None else rule, first)
@@ -186,32 +199,37 @@ def _tuned(world: _World, tune: bool, draw: np.random.Generator, advance: Callab
     if not tune:
         return _Tuned(start, 1.0, 1.0, ())
     small = not callable(start.kernel)
-    few = law if small else trials.subset(law, draw, trials.FIRST_TUNED)
-    best = first = learner.most_likely(few, start, tolerance=trials.SHARP)
+    few = law if small else _some_rows(law, draw, FIRST_TUNED)
+    best = first = learner.most_likely(few, start, tolerance=subsets.SHARP)
     advance(1)
     if few.rows < law.rows:
-        if law.rows > trials.LARGEST_TUNED:
-            remarks = (f"Hyperparameters were tuned on {trials.LARGEST_TUNED} random rows of {law.rows}.",)
+        if law.rows > subsets.LARGEST_TUNED:
+            remarks = (f"Hyperparameters were tuned on {subsets.LARGEST_TUNED} random rows of {law.rows}.",)
             _say_first(law, first)
-        best = learner.most_likely(trials.subset(law, draw, trials.LARGEST_TUNED), first, tolerance=trials.SHARP)
+        best = learner.most_likely(_some_rows(law, draw, subsets.LARGEST_TUNED), first, tolerance=subsets.SHARP)
     advance(1)
     ratio = 1.0 if law.rows < FEWEST_FORECAST else trials.refit_ratio(few, start, first, draw, advance)
     return _Tuned(best, ratio, few.rows / law.rows, remarks)
 
 
+def _some_rows(law: Empirical, draw: np.random.Generator, most: int) -> Empirical:
+    """Random rows of a table, in its units and order; all of them if there are no more."""
+    return law if law.rows <= most else law.take(np.sort(draw.permutation(law.rows)[:most]))
+
+
 def _say_first(law: Empirical, rule: GaussianProcess) -> None:
     """First numbers of a large table, from hyperparameters tuned on few of its rows."""
-    known = trials.prior(law, rule)
-    modes = known.modes()
-    left = continuation.left_out(modes, known.s2)
-    at = continuation.curve(modes.spectrum, known.s2, np.array([law.rows, 2 * law.rows]))
+    known = prior_of(law, rule)
+    modes = trials.modes_of(known)
+    left = continuation.leave_out(modes, known.s2)
+    at = continuation.continue_curve(modes.spectrum, known.s2, np.array([law.rows, 2 * law.rows]))
     wide = float(np.exp(Z80 * continuation.level_error(modes, known.s2, left)))
     say(f"First numbers: with all rows the error is about {left.error:.3g} ({left.error / wide:.3g} to "
         f"{left.error * wide:.3g}), with twice as many {at.gcv[1] / at.gcv[0] - 1:+.1%}.")  # fmt: skip
 
 
 def _judge(
-    known: trials.Prior,
+    known: Prior,
     tuned: _Tuned,
     sizes: np.ndarray,
     accuracy: float,
@@ -219,9 +237,9 @@ def _judge(
     advance: Callable[[int], None],
 ) -> judgement.Found:
     r"""Error, gain and their standard errors in the log, at numbers of different rows."""
-    modes, s2, N = known.modes(), known.s2, len(known.y)
-    left = continuation.left_out(modes, s2)
-    at = continuation.curve(modes.spectrum, s2, np.append(sizes, N))
+    modes, s2, N = trials.modes_of(known), known.s2, len(known.y)
+    left = continuation.leave_out(modes, s2)
+    at = continuation.continue_curve(modes.spectrum, s2, np.append(sizes, N))
     H = float(np.log(left.error / at.gcv[-1]))
     b = np.nan if N < FEWEST_FORECAST else trials.backtest(known, left.error, draw, advance)
     se0 = continuation.level_error(modes, s2, left)
@@ -248,32 +266,29 @@ def _judge(
 
 
 def _measured(
-    known: trials.Prior,
+    known: Prior,
     left: continuation.LeftOut,
     sizes: np.ndarray,
     accuracy: float,
     draw: np.random.Generator,
     advance: Callable[[int], None],
-) -> trials.Measured:
+) -> subsets.Measured:
     """What can be measured, over sizes: subsets of the rows below all of them, leave-one-out at all."""
     N = len(known.y)
     error, stderr, draws = np.full(len(sizes), np.nan), np.full(len(sizes), np.nan), np.zeros(len(sizes), int)
     error[sizes == N], stderr[sizes == N] = left.error, 0.0
     for i in np.flatnonzero(sizes < N):
         m = int(np.clip(round(sizes[i]), 1, N - 1))
-        error[i], stderr[i], draws[i] = trials.subsets(known, left.residual, m, accuracy, draw)
+        error[i], stderr[i], draws[i] = subsets.measure_subsets(known, left.residual, m, accuracy, draw)
         advance(1)
-    return trials.Measured(error, stderr, draws)
+    return subsets.Measured(error, stderr, draws)
 
 
 def _model_error(doublings: np.ndarray, gap: np.ndarray, b: float, H: float) -> np.ndarray:
     """The error of the shape beyond all rows that its own spread does not show, in the log.
 
-    Args:
-        doublings: how often $N$ has to be doubled for each size.
-        gap: between the two kinds of cross-validation, at each size.
-        b: log deviation of the backtest, which is over one doubling.
-        H: log ratio of the two kinds of cross-validation at $N$.
+    It grows with the doublings of $N$, the gap between the two kinds of cross-validation at each size, and what the
+    backtest (over one doubling) and the two kinds at $N$ leave in doubt.
     """
     doubt = max(abs(b) if np.isfinite(b) else 0.0, H if H > judgement.ROUGH_GAP else 0.0)
     near = np.minimum(doublings, 1.0)  # at N itself leave-one-out is exact, and the shape is certain
@@ -294,16 +309,18 @@ def _anew(
     values = np.full((2, len(sizes)), np.nan)
     for i in np.flatnonzero(chosen):
         m = max(round(float(world.rows(sizes[i : i + 1])[0])), 1)
-        values[:, i] = trials.anew(world.law, start, tune, m, count, draw)
+        values[:, i] = subsets.measure_anew(world.law, start, tune, m, count, draw)
         advance(1)
     return dict(zip(("check_error", "check_error_stderr"), values, strict=True))
 
 
-# What is said ---------------------------------------------------------------------------------------------------------
+# The result ----------------------------------------------------------------------------------------------------------
 
 
 def _beyond(found: judgement.Found, world: _World, sizes: np.ndarray) -> xr.Dataset:
     """The forecast over `examples`, before anything is refused."""
+    import xarray as xr
+
     scale, N = float(world.law.units()[1]), world.table.rows
     wide, narrow = np.exp(Z80 * found.spread), np.exp(Z80 * found.gain_spread)
     values = {
@@ -316,19 +333,20 @@ def _beyond(found: judgement.Found, world: _World, sizes: np.ndarray) -> xr.Data
         "measured": found.measured.error, "measured_stderr": found.measured.stderr, "draws": found.measured.draws,
         "source": source, "extended": found.extended,
     }  # fmt: skip
-    return xr.Dataset({name: ("examples", value) for name, value in values.items()}, {"examples": sizes})
+    return xr.Dataset({name: ("examples", value) for name, value in values.items()},
+                      {"examples": ("examples", sizes, {"long_name": LABELS["examples"]})})  # fmt: skip
 
 
-def _speak(
+def _finish(
     result: xr.Dataset,
     found: judgement.Found,
     refusal: str,
     remarks: list[str],
     world: _World,
     rule: GaussianProcess,
-    known: trials.Prior,
+    known: Prior,
 ) -> xr.Dataset:
-    """Take back what may not be said, and say why; describe where the rest comes from."""
+    """Mask refused sizes and record the reasons; describe where the rest comes from."""
     sizes, N = result["examples"].values, world.table.rows
     far = f"This is more than {FARTHEST} times the {N} rows at hand."
     refused = np.array([refusal or (far if m > FARTHEST * N else "") for m in sizes])
@@ -350,7 +368,7 @@ def _speak(
         target_centre=centre, noise=float(rule.noise), kernel=_words(rule), leave_one_out=found.loo,
         training_error=found.training, explained=explained, explained_stderr=stderr, backtest=found.backtest,
         H=found.H, refit_ratio=found.refit, df1=found.df1, jitter=known.jitter, neglected=known.neglected,
-        science="processes", source="forecast", version=results.version(), format=results.FORMAT,
+        science="processes", source="forecast", scale="log", version=results.version(), format=results.FORMAT,
     )  # fmt: skip
 
 

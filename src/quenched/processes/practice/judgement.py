@@ -1,4 +1,4 @@
-"""What may be said of a forecast: when there is none, when it is rough, and whether the inputs explain anything."""
+"""How good a forecast is: when it is refused, when it is rough, and whether the inputs explain anything."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quenched.processes.practice import trials
+from quenched.processes.learner.prior import Prior
+from quenched.processes.simulation.subsets import Measured
 
 Z80 = 1.2816
 """Half the width of an 80% interval, in standard errors."""
 FARTHEST = 10
-"""A forecast reaches to so many times the rows at hand."""
+"""A forecast reaches to this many times the rows at hand."""
 FEWEST_FORECAST, FEW = 50, 100
-"""Rows below which a forecast is refused, and below which it is said to rest on little."""
+"""Rows below which a forecast is refused, and below which a remark is made."""
 FULL = 0.9
 """Share of the rows that the degrees of freedom may use up: beyond, nothing is left to judge by."""
 WORST_BACKTEST, POOR_BACKTEST = 0.35, 0.25
@@ -33,7 +34,7 @@ NOISY = 0.95
 
 
 class Found(NamedTuple):
-    """All numbers of a forecast before anything is refused; arrays over the asked sizes."""
+    """All numbers of a forecast before anything is refused; arrays over the sizes."""
 
     rows: int
     y: np.ndarray  # [N], standardised
@@ -44,7 +45,7 @@ class Found(NamedTuple):
     gain: np.ndarray
     spread: np.ndarray  # standard error of log error
     gain_spread: np.ndarray
-    measured: trials.Measured
+    measured: Measured
     extended: np.ndarray
     H: float
     backtest: float
@@ -55,13 +56,13 @@ class Found(NamedTuple):
 
 def explained(found: Found) -> tuple[float, float]:
     """The share of the variance that the inputs explain on unseen rows, and its standard error, row by row."""
-    alone = (found.y - found.y.mean()) ** 2  # the process, too, knows the mean of all rows
+    alone = (found.y - found.y.mean()) ** 2  # the process has the mean of all rows, too
     less = alone - found.residual**2 * found.present / found.loo
     return float(less.mean() / alone.mean()), float(less.std(ddof=1) / np.sqrt(found.rows) / alone.mean())
 
 
 def explains_nothing(share: float, stderr: float, rows: int) -> bool:
-    """Whether an explained share of the variance is none that so many rows could show."""
+    """Whether an explained share of the variance cannot be told from 0 with this number of rows."""
     return share <= max(SEEN * stderr, 1 / rows)
 
 
@@ -97,34 +98,34 @@ def is_sorted(y: np.ndarray) -> bool:
     return bool(np.all(steps >= 0) or np.all(steps <= 0))
 
 
-def remarks(found: Found, known: trials.Prior, copies: int) -> list[str]:
+def remarks(found: Found, known: Prior, copies: int) -> list[str]:
     """Why a forecast is rough, or rests on little."""
-    said = []
+    why = []
     if 0 < copies <= COPIES * (found.rows + copies):
-        said.append(f"{copies} rows are copies of others; each was counted once.")
+        why.append(f"{copies} rows are copies of others; each was counted once.")
     if FEWEST_FORECAST <= found.rows < FEW:
-        said.append(f"There are only {found.rows} rows, which is little to forecast from.")
+        why.append(f"There are only {found.rows} rows, which is little to forecast from.")
     share, stderr = explained(found)
     if explains_nothing(share, stderr, found.rows):
-        said.append(f"Rough: the inputs explain nothing of the target that {found.rows} rows could show "
+        why.append(f"Rough: the inputs explain nothing of the target that {found.rows} rows could show "
                     f"({100 * share:.1f} ± {100 * stderr:.1f}% of its variance), and what was not learned cannot be "
                     "continued.")  # fmt: skip
     elif known.s2 >= NOISY:
-        said.append(f"Rough: the fitted model takes {known.s2:.1%} of the target's variance for noise, which leaves "
+        why.append(f"Rough: the fitted model takes {known.s2:.1%} of the target's variance for noise, which leaves "
                     "little that could be continued.")  # fmt: skip
     if is_sorted(found.y):
-        said.append("Rough: the rows are sorted by the target, so that their order cannot show whether they are "
+        why.append("Rough: the rows are sorted by the target, so that their order cannot show whether they are "
                     "independent.")  # fmt: skip
     if found.H > ROUGH_GAP:
-        said.append(f"Rough: single rows dominate the error (leave-one-out is {np.expm1(found.H):.0%} above "
+        why.append(f"Rough: single rows dominate the error (leave-one-out is {np.expm1(found.H):.0%} above "
                     "generalised cross-validation).")  # fmt: skip
     if abs(found.backtest) > POOR_BACKTEST:
-        said.append(f"Rough: forecasts of the present error from halves of the rows were off by "
+        why.append(f"Rough: forecasts of the present error from halves of the rows were off by "
                     f"{abs(np.expm1(found.backtest)):.0%}.")  # fmt: skip
     if found.refit > ROUGH_REFIT:
-        said.append(f"Rough: hyperparameters tuned anew raise the error by {found.refit - 1:.0%}, so there are many "
+        why.append(f"Rough: hyperparameters tuned anew raise the error by {found.refit - 1:.0%}, so there are many "
                     "for so few rows.")  # fmt: skip
     if known.neglected > 0.1 * known.s2:
-        said.append(f"Rough: the low-rank kernel leaves out {known.neglected:.2g} of the prior variance, not far below "
+        why.append(f"Rough: the low-rank kernel leaves out {known.neglected:.2g} of the prior variance, not far below "
                     f"the noise of {known.s2:.2g}.")  # fmt: skip
-    return said
+    return why

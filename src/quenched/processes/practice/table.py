@@ -1,16 +1,17 @@
-"""A table that was looked at: everything a forecast cannot work with is said in one sentence."""
+"""The table of a forecast: checked, with standardised columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import xarray as xr
 
-from quenched.core.columns import Column, check, power_of_two, read_column
+from quenched.core.columns import FEWEST, Column, check, power_of_two, read_column
 from quenched.core.types import InputError, printable
-from quenched.processes.model import FEWEST
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 USUAL = 1e100
 """Size of targets, and of one over them, within which they are taken as they are."""
@@ -24,7 +25,7 @@ class Table(NamedTuple):
     Attributes:
         X: `[N, d]`, of mean 0 and variance 1.
         y: `[N]`, in units of `unit`.
-        unit: of the targets: 1, or a power of two where their squares would be no numbers.
+        unit: of the targets: 1, or a power of two where their squares would overflow or vanish.
         remarks: sentences about what was done.
     """
 
@@ -38,21 +39,17 @@ class Table(NamedTuple):
         if self.unit == 1:
             return result
         there = {name: result[name] * self.unit for name in OWN_UNITS if name in result}
-        said = {n: result.attrs[n] * self.unit for n in OWN_UNITS if n in result.attrs and n not in there}
-        return result.assign(there).assign_attrs(said)
+        attrs = {n: result.attrs[n] * self.unit for n in OWN_UNITS if n in result.attrs and n not in there}
+        return result.assign(there).assign_attrs(attrs)
 
 
 def read(X: Any, y: Any, names: Sequence[str] | None, *, keep: bool) -> Table:
-    """Look at a table and standardise its columns.
+    """Check the arguments of `forecast` and standardise the columns.
 
-    Args:
-        X: the inputs, `[N, d]` or `[N]`; a data frame gives the names of its columns.
-        y: the targets `[N]`.
-        names: of the columns, for sentences.
-        keep: whether constant columns are kept, as zeros, for a kernel that expects them; otherwise they are dropped.
+    Constant columns are dropped, unless `keep` has them as zeros for a kernel that expects them.
 
     Raises:
-        InputError: in one sentence, if these are not numbers, not finite, too few or all the same.
+        InputError: if these are not numbers, not finite, too few or all the same.
     """
     inputs, (target,) = _columns("X", X, names), _column("y", y)
     rows = {len(column.values) for column in (*inputs, target)}

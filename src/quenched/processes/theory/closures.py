@@ -10,22 +10,21 @@ variance $g_i$ of the row itself. Both closures give, for each row,
 * $g / g^{oob} = 1 - u g$, by how much seeing the row shrinks its own variance; $0 \le c \le u g < 1$.
 
 `Variational` is the paper's (it keeps the mean effect of $s_i$ only), `Cavity` matches the Poisson average exactly at
-each row and is exact for a single one.
+each row and is exact for a single one. The equations take NumPy arrays, or JAX arrays for derivatives.
 """
 
 from __future__ import annotations
 
 import abc
-import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.types import Array, Real, is_traced
+from quenched.core.linear import namespace, repeat_while
+from quenched.core.types import Array, is_traced
 
 ANY_RATIO = 256
 """Multiplicities summed over when the ratio m/N is traced and its value unknown: enough for m/N up to 90."""
@@ -39,19 +38,34 @@ class Site(NamedTuple):
     keep: Array  # g / g_oob = 1 - u g
 
 
+class Counts(NamedTuple):
+    r"""How often a row comes: multiplicities and their Poisson probabilities, `[terms]`."""
+
+    mu: Any
+    s: Any
+    p: Any
+
+
+def counts_of(mu: Any) -> Counts:
+    r"""The multiplicities that occur for a mean of $\mu$, all but $10^{-30}$ of them, and their probabilities."""
+    from scipy.special import gammaln
+
+    if is_traced(mu):
+        s = np.arange(ANY_RATIO, dtype=float)
+    else:
+        wide = 12 * np.sqrt(float(mu)) + 25
+        s = np.arange(max(np.floor(float(mu) - wide), 0.0), np.ceil(float(mu) + wide))
+    xp = namespace(mu)
+    p = xp.exp(s * xp.log(xp.where(mu > 0, mu, 1.0)) - mu - gammaln(s + 1))
+    return Counts(mu, s, xp.where((mu > 0) | (s == 0), p, 0.0))
+
+
 class Closure(eqx.Module):
     """How the average over multiplicities is closed."""
 
     @abc.abstractmethod
-    def site(self, g: Array, mu: Array, s2: Array, terms: int) -> Site:
-        r"""Effective precision and fluctuation of rows with posterior variance `g`.
-
-        Args:
-            g: posterior variances $g_i$.
-            mu: $\mu = m/N$, the mean multiplicity.
-            s2: $\sigma^2$.
-            terms: multiplicities to sum over, see `terms_for`.
-        """
+    def site(self, g: Array, counts: Counts, s2: Array) -> Site:
+        r"""Effective precision and fluctuation of rows with posterior variance `g` and noise variance `s2`."""
 
 
 class Variational(Closure):
@@ -60,10 +74,9 @@ class Variational(Closure):
     It underestimates variance and error where $g^{oob} \gg \sigma^2$: use it to compare with the paper.
     """
 
-    def site(self, g: Array, mu: Array, s2: Array, terms: int) -> Site:
+    def site(self, g: Array, counts: Counts, s2: Array) -> Site:
         r"""$u = \mu/(\sigma^2 + g)$."""
-        del terms
-        u = mu / (s2 + g)
+        u = counts.mu / (s2 + g)
         return Site(u, u / (s2 + g), 1 - u * g)
 
 
@@ -78,75 +91,43 @@ class Cavity(Closure):
     $w = \mathrm{var}(t)/(a_1^2 a_2)$.
     """
 
-    def site(self, g: Array, mu: Array, s2: Array, terms: int) -> Site:
+    def site(self, g: Array, counts: Counts, s2: Array) -> Site:
         r"""Solve $g^{oob} a_1(g^{oob}) = g$ and give $u$ and $c$ there."""
-        oob = cavity_variance(g, mu, s2, terms)
-        a1, a2, t1, t2 = _averages(oob, mu, s2, terms)
-        return Site(t1 / a1, (t2 - jnp.square(t1)) / (a2 * jnp.square(a1)), a1)
-
-    def scattering(self, g: Array, mu: Array, s2: Array, terms: int) -> tuple[Array, Array]:
-        r"""How much data sets differ at a row: $v = \langle \tau^2 \rangle$ and $\langle \tau^3 \rangle/v$.
-
-        Here $\tau = \delta/(1 + \delta g)$ with $\delta = s/\sigma^2 - u$; it has mean 0, and
-        $1 - \tau g = 1/(a_1 (1 + s x))$.
-        """
-        oob = cavity_variance(g, mu, s2, terms)
-        s, p = poisson(mu, terms)
-        shrink = 1 / (1 + oob[..., None] * (s / s2))
-        tau = (1 - shrink / jnp.sum(p * shrink, axis=-1, keepdims=True)) / g[..., None]
-        second, third = (jnp.sum(p * tau**k, axis=-1) for k in (2, 3))
-        return second, third / jnp.where(second > 0, second, 1.0)
+        d, shrink = counts.s / s2, _shrinking(cavity_variance(g, counts, s2), counts, s2)
+        a1, a2 = shrink @ counts.p, shrink**2 @ counts.p
+        t1, t2 = shrink @ (counts.p * d), shrink**2 @ (counts.p * d**2)
+        return Site(t1 / a1, (t2 - t1**2) / (a2 * a1**2), a1)
 
 
 def closure_of(closure: Any) -> Closure:
-    """The closure that was asked for, by default `Cavity()`."""
+    """Check a closure; by default it is `Cavity()`."""
     closure = Cavity() if closure is None else closure
     checks.kind("closure", closure, Closure, "Cavity() or Variational()")
     return closure
 
 
-def terms_for(mu: Real) -> int:
-    r"""How many multiplicities to sum over for a mean of $\mu$; rounded up, so that sizes share compiled programs."""
-    if is_traced(mu):
-        return ANY_RATIO
-    most = float(np.max(mu))
-    return max(128, 2 ** math.ceil(math.log2(most + 12 * math.sqrt(most) + 25)))
+def _shrinking(oob: Array, counts: Counts, s2: Array) -> Array:
+    """By how much a row that comes `s` times shrinks its variance, `[N, terms]`."""
+    return 1 / (1 + oob[..., None] * (counts.s / s2))
 
 
-def poisson(mu: Array, terms: int) -> tuple[Array, Array]:
-    r"""The multiplicities $0, 1, \ldots$ and their probabilities."""
-    s = jnp.arange(terms, dtype=float)
-    log_mu = jnp.log(jnp.where(mu > 0, mu, 1.0))
-    log_p = jnp.where(s > 0, s * jnp.where(mu > 0, log_mu, -jnp.inf), 0.0) - mu - jax.lax.lgamma(s + 1)
-    return s, jnp.exp(log_p)
-
-
-def _averages(oob: Array, mu: Array, s2: Array, terms: int) -> tuple[Array, Array, Array, Array]:
-    r"""$a_1$, $a_2$, $\langle t \rangle = (1 - a_1)/g^{oob}$ and $\langle t^2 \rangle$."""
-    s, p = poisson(mu, terms)
-    shrink = 1 / (1 + oob[..., None] * (s / s2))
-    t = (s / s2) * shrink
-    a1, a2, t1, t2 = (jnp.sum(p * x, axis=-1) for x in (shrink, jnp.square(shrink), t, jnp.square(t)))
-    return a1, a2, t1, t2
-
-
-def cavity_variance(g: Array, mu: Array, s2: Array, terms: int) -> Array:
+def cavity_variance(g: Array, counts: Counts, s2: Array) -> Array:
     r"""The variance without the row, $g^{oob}$ in $g^{oob} a_1(g^{oob}) = g$.
 
     The left side is concave and increasing with slope $a_2$, so Newton's method from $g^{oob} = g$ is monotone.
     Its last step is the one that is differentiated: at the solution its derivatives are those of the solution.
     """
-    fixed = jax.lax.stop_gradient((g, jnp.asarray(mu), s2))
+    xp = namespace(g)
+    stop = jax.lax.stop_gradient if isinstance(g, jax.Array) else lambda x: x
 
-    def step(oob: Array, args: tuple[Array, Array, Array]) -> Array:
-        a1, a2, *_ = _averages(oob, *args[1:], terms)
-        return oob + (args[0] - oob * a1) / jax.lax.stop_gradient(a2)
+    def step(oob: Array, g: Array, counts: Counts, s2: Array) -> Array:
+        shrink = _shrinking(oob, counts, s2)
+        return oob + (g - oob * (shrink @ counts.p)) / stop(shrink**2 @ counts.p)
 
-    def body(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def body(state: tuple[Array, Any, Any]) -> tuple[Array, Any, Any]:
         oob, _, count = state
-        new = step(oob, fixed)
-        return new, jnp.max(jnp.abs(new - oob) / jnp.where(new > 0, new, 1.0)), count + 1
+        new = step(oob, *stop((g, counts, s2)))
+        return new, xp.max(xp.abs(new - oob) / xp.where(new > 0, new, 1.0)), count + 1
 
-    start = (fixed[0], jnp.asarray(jnp.inf), jnp.asarray(0))
-    found, _, _ = jax.lax.while_loop(lambda s: (s[1] > 1e-9) & (s[2] < 100), body, start)  # then one more: 1e-16
-    return step(jax.lax.stop_gradient(found), (g, jnp.asarray(mu), s2))
+    found, _, _ = repeat_while(lambda s: (s[1] > 1e-9) & (s[2] < 100), body, (stop(g), xp.asarray(np.inf), 0))
+    return step(stop(found), g, counts, s2)  # after one more the error is 1e-16

@@ -32,19 +32,19 @@ TAIL = 8
 STEP = 2.0**0.25
 """Ratio of neighbouring ridges on that grid."""
 NEAR = 4.0
-"""The error is regressed over effective ridges up to so many times the present one."""
+"""The error is regressed over effective ridges up to this many times the present one."""
 FAINT = 1e-6
 """Eigenvalues below this share of the noise are left out of the jackknife."""
 
 
 class Spectrum(NamedTuple):
-    """What the continuation needs to know of a table and a kernel.
+    """What the continuation takes from a table and a kernel.
 
     Attributes:
         lam: `[r]`, the eigenvalues of the kernel matrix that are not zero.
         p: `[r]`, the squared projections of the targets on their eigenvectors.
         rest: the squared length of the targets outside those.
-        rows: how many rows there are, $N$; the other $N - r$ eigenvalues are zero.
+        rows: the number of rows, $N$; the other $N - r$ eigenvalues are zero.
     """
 
     lam: np.ndarray
@@ -54,7 +54,7 @@ class Spectrum(NamedTuple):
 
 
 class Modes(NamedTuple):
-    """A spectrum with its eigenvectors, for what is asked row by row.
+    """A spectrum with its eigenvectors, for what is needed row by row.
 
     Attributes:
         spectrum: eigenvalues and projections.
@@ -67,7 +67,7 @@ class Modes(NamedTuple):
     y: np.ndarray
 
 
-def modes(K: np.ndarray, y: np.ndarray) -> Modes:
+def modes_of_matrix(K: np.ndarray, y: np.ndarray) -> Modes:
     """From the kernel matrix `[N, N]` and the standardised targets `[N]`, by one eigendecomposition."""
     from scipy.linalg import eigh
 
@@ -86,7 +86,7 @@ def modes_of_factor(F: np.ndarray, y: np.ndarray) -> Modes:
 
 
 def _symmetric(M: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """The eigenvalues of a positive matrix that are not zero, at most so many, and their vectors."""
+    """The eigenvalues of a positive matrix that are not zero, at most `most`, and their vectors."""
     from scipy.linalg import eigh
 
     lam, v = eigh(M, driver="evd", check_finite=False)
@@ -120,7 +120,7 @@ class State(NamedTuple):
     B: np.ndarray
 
 
-def state(spectrum: Spectrum, delta: float | np.ndarray) -> State:
+def find_state(spectrum: Spectrum, delta: float | np.ndarray) -> State:
     """What all rows with ridge `delta` show."""
     T1, T2, q = sums(spectrum, delta)
     N = spectrum.rows
@@ -138,19 +138,13 @@ def gcv(spectrum: Spectrum, delta: float | np.ndarray, m: float | np.ndarray) ->
     return q / ((1 - spectrum.rows / m) * T2 + T1**2 / m)
 
 
-def continued(spectrum: Spectrum, s2: float, m: float) -> float:
+def find_ridge(spectrum: Spectrum, s2: float, m: float) -> float:
     r"""The ridge at which all $N$ rows have the effective ridge of `m` rows with noise `s2`.
 
     It solves $\delta + (m - N)/T_1(\delta) = \sigma^2$. For $m > N$ the left side increases; for $m < N$ it increases
     at every root (there $d_2 \le d_1 < m$), so the root is unique.
 
-    Args:
-        spectrum: of all rows.
-        s2: the noise variance.
-        m: how many rows are asked about.
-
-    Returns:
-        The root; NaN where there is none, since even without any ridge this table cannot stand for so many rows.
+    NaN where there is no root: even without any ridge this table cannot stand for that many rows.
     """
     N, zeros = spectrum.rows, spectrum.rows - len(spectrum.lam)
     if m == N:
@@ -175,7 +169,7 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
     return float(brentq(function, low, high, xtol=1e-16 * high, rtol=1e-14))  # pyright: ignore[reportArgumentType]
 
 
-class Curve(NamedTuple):
+class Continued(NamedTuple):
     """The continued curve, all `[sizes]`."""
 
     m: np.ndarray
@@ -185,32 +179,26 @@ class Curve(NamedTuple):
     extended: np.ndarray
 
 
-def curve(spectrum: Spectrum, s2: float, sizes: np.ndarray) -> Curve:
-    """Generalised cross-validation continued to other numbers of rows.
-
-    Args:
-        spectrum: of all rows.
-        s2: the noise variance.
-        sizes: how many rows; from 1 upwards, below $N$ and above.
-    """
+def continue_curve(spectrum: Spectrum, s2: float, sizes: np.ndarray) -> Continued:
+    """Generalised cross-validation continued to other numbers of rows, from 1 upwards, below $N$ and above."""
     m = np.asarray(sizes, float)
     N = spectrum.rows
-    delta = np.array([continued(spectrum, s2, float(size)) for size in m])
-    shown = state(spectrum, np.where(np.isfinite(delta), delta, s2))
+    delta = np.array([find_ridge(spectrum, s2, float(size)) for size in m])
+    shown = find_state(spectrum, np.where(np.isfinite(delta), delta, s2))
     extended = (m > N) & ~(np.isfinite(delta) & (shown.df1 <= FULLEST * N))
     if extended.any():
         beyond = _extend(spectrum, s2, m[extended])
         for here, there in zip(shown, beyond, strict=True):
             here[extended] = there
     delta[extended] = np.nan
-    return Curve(m, delta, shown, shown.B / (1 - shown.df2 / m), extended)
+    return Continued(m, delta, shown, shown.B / (1 - shown.df2 / m), extended)
 
 
 def edge(spectrum: Spectrum, s2: float) -> float:
     """The smallest ridge at which the degrees of freedom use up only the allowed share of the rows; `s2` at most."""
 
     def room(delta: float) -> float:
-        return FULLEST - float(state(spectrum, delta).df1) / spectrum.rows
+        return FULLEST - float(find_state(spectrum, delta).df1) / spectrum.rows
 
     least = NEGLIGIBLE * s2
     if room(s2) <= 0:
@@ -220,9 +208,9 @@ def edge(spectrum: Spectrum, s2: float) -> float:
 
 def _extend(spectrum: Spectrum, s2: float, m: np.ndarray) -> State:
     """Below the smallest effective ridge that the table shows: a power law of the degrees of freedom."""
-    last, now = edge(spectrum, s2), float(state(spectrum, s2).kappa)
+    last, now = edge(spectrum, s2), float(find_state(spectrum, s2).kappa)
     top = NEAR * (float(spectrum.lam.sum()) / spectrum.rows + s2)  # there the effective ridge is above NEAR * now
-    seen = state(spectrum, last * STEP ** np.arange(max(np.ceil(np.log(top / last) / np.log(STEP)), TAIL), -1, -1))
+    seen = find_state(spectrum, last * STEP ** np.arange(max(np.ceil(np.log(top / last) / np.log(STEP)), TAIL), -1, -1))
     kappa_e, df_e, B_e = (float(x[-1]) for x in (seen.kappa, seen.df1, seen.B))
     x, y = np.log(seen.kappa[-TAIL:]), np.log(seen.df1[-TAIL:])
     slope = np.polyfit(x, y, 1)[0] if np.ptp(x) > FLAT * np.max(np.abs(x)) else 0.0  # the table shows one ridge only
@@ -231,10 +219,10 @@ def _extend(spectrum: Spectrum, s2: float, m: np.ndarray) -> State:
     def df1(kappa: float | np.ndarray) -> float | np.ndarray:
         return df_e * (kappa / kappa_e) ** -power
 
-    def at(size: float) -> float:
+    def ridge(size: float) -> float:
         return _root(lambda kappa: size * kappa - s2 - kappa * float(df1(kappa)), s2 / size, now * (1 + 1e-9))
 
-    kappa = np.array([at(float(size)) for size in m])
+    kappa = np.array([ridge(float(size)) for size in m])
     d1 = np.asarray(df1(kappa))
     B = B_e + _bias(seen, NEAR * now, power) * power * (kappa * d1 - kappa_e * df_e)
     return State(kappa, d1, (1 - power) * d1, B)
@@ -264,7 +252,7 @@ class LeftOut(NamedTuple):
         return float(np.mean(self.residual**2))
 
 
-def left_out(known: Modes, delta: float) -> LeftOut:
+def leave_out(known: Modes, delta: float) -> LeftOut:
     r"""Residuals without refitting: $y_i - \hat y_i^{(-i)} = (A^{-1} y)_i / (A^{-1})_{ii}$, $A = K + \delta I$."""
     spectrum, phi, y = known
     a, c, phi2 = 1 / (spectrum.lam + delta), phi.T @ y, phi**2
@@ -295,7 +283,7 @@ def kurtosis(residual: np.ndarray) -> float:
     return max(float(np.mean(centred**4) / np.mean(centred**2) ** 2) - 3.0, 0.0)
 
 
-def without(known: Modes, s2: float, rows: np.ndarray) -> Spectrum:
+def remove_rows(known: Modes, s2: float, rows: np.ndarray) -> Spectrum:
     """The spectrum of the table without some rows; eigenvalues far below the noise are left out."""
     spectrum, phi, y = known
     bright = spectrum.lam >= min(FAINT * s2, spectrum.lam.max())  # the largest stays, however faint
@@ -317,24 +305,19 @@ def shape_error(
     estimates are then of one quantity. (With $m/N$ kept instead the standard errors differ by a few percent of
     themselves.)
 
-    Args:
-        known: of all rows.
-        s2: the noise variance.
-        sizes: `[sizes]`.
-        groups: `[N]`, the group of each row, counted from 0.
-        advance: is told of each group done.
+    `groups` has the group of each row, counted from 0; `advance` is called after each.
     """
     count, asked = int(groups.max()) + 1, np.append(np.asarray(sizes, float), known.spectrum.rows)
     ratio = []
     for g in range(count):
-        at = curve(without(known, s2, np.flatnonzero(groups == g)), s2, asked).gcv
+        at = continue_curve(remove_rows(known, s2, np.flatnonzero(groups == g)), s2, asked).gcv
         ratio.append(np.log(at[:-1] / at[-1]))
         advance(1)
     spread = np.array(ratio) - np.mean(ratio, axis=0)
     return np.sqrt((count - 1) / count * np.sum(spread**2, axis=0))
 
 
-def shape_gap(known: Modes, s2: float, continued: Curve) -> np.ndarray:
+def shape_gap(known: Modes, s2: float, continued: Continued) -> np.ndarray:
     """How far the shape by leave-one-out is from the shape by generalised cross-validation, in the log, at each size.
 
     Both judge all rows with ridge `delta`, one row by row and one by averages; where the curve is extended, the
@@ -343,7 +326,7 @@ def shape_gap(known: Modes, s2: float, continued: Curve) -> np.ndarray:
     N, last = known.spectrum.rows, edge(known.spectrum, s2)
 
     def apart(delta: float) -> float:
-        return float(np.log(left_out(known, delta).error / gcv(known.spectrum, delta, N)))
+        return float(np.log(leave_out(known, delta).error / gcv(known.spectrum, delta, N)))
 
     here = apart(s2)
     return np.array([apart(float(delta)) - here for delta in np.where(continued.extended, last, continued.delta)])

@@ -1,133 +1,37 @@
-r"""The learning curve in theory: every size by itself, with what may be said about it.
+r"""The learning curve in theory: every size by itself, with a check of how far it can be trusted.
 
 Sizes are solved in ascending order, each from the solution before it, which lies above it; a start from a larger size
 breaks Newton's method at low noise. Other measures than the squared error come from the Gaussian approximation: over
 data sets the prediction at a row is normal with the mean and spread that the theory gives.
+
+All of it runs in NumPy, and nothing is compiled but the kernel; on an accelerator arrays are those of JAX.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
-from jax.scipy.special import ndtr, ndtri
 
-from quenched.core import checks, controls, results
+from quenched.core import checks, system, verbs
 from quenched.core.progress import track
-from quenched.core.types import Array, InputError, Outcome, Real, double, require_double
-from quenched.processes.model import (
-    LEVEL,
-    MEASURES,
-    MULTIPLICITIES,
-    Empirical,
-    FixedTotal,
-    GaussianProcess,
-    Total,
-    check_pair,
-    coordinates,
-    declared,
-    numbers,
-    sizes_of,
-    total_of,
-)
-from quenched.processes.theory import crossing, lowrank, trust
-from quenched.processes.theory.algebra import Algebra, Exact, Response
-from quenched.processes.theory.closures import Cavity, Closure, closure_of, terms_for
-from quenched.processes.theory.solution import Solution, solve, solved
+from quenched.core.types import Array, InputError, Outcome, double
+from quenched.processes import kernels
+from quenched.processes.model import Empirical, FixedTotal, GaussianProcess, Total, ask, total_of
+from quenched.processes.theory import crossings, lowrank, trust
+from quenched.processes.theory.closures import Cavity, Closure, closure_of, counts_of
+from quenched.processes.theory.equations import Solution, solve
+from quenched.processes.theory.responses import Dense, Exact, Prior, Response
+from quenched.processes.theory.state import measures_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 LARGEST_EXACT = 20_000
-"""Rows beyond which a matrix of all pairs is refused (3 GB each, and several are needed)."""
-
-
-class State(NamedTuple):
-    """A learning curve at one size: averages over rows, and rows. Errors are shares of the target's variance."""
-
-    posterior_variance: Array
-    oob_variance: Array
-    error: Array
-    oob_error: Array
-    absolute_error: Array
-    oob_absolute_error: Array
-    coverage: Array
-    oob_coverage: Array
-    mean: Array  # [N]
-    spread: Array  # [N]
-    point_variance: Array  # [N]
-    point_error: Array  # [N]
-    point_oob_error: Array  # [N]
-    multiplicity_error: Array  # [4]
-    outcome: Array
-    residual: Array
-
-
-def state(law: Empirical, rule: GaussianProcess, examples: Real, closure: Closure | None = None) -> State:
-    r"""The closure at one size: a pure JAX function of law, rule and size, to be compiled and differentiated.
-
-    `curve` adds what the closure leaves out, at trusted sizes a few percent at most; here is the closure alone. The
-    equations are exact in the kernel ($O(N^3)$). Derivatives with respect to kernel parameters, noise, targets, inputs
-    and `examples` are those of the solution, by one implicit step.
-
-    Args:
-        law: the world.
-        rule: the student.
-        examples: $m$, the mean number of rows in a data set.
-        closure: `Cavity()` by default.
-
-    Raises:
-        InputError: in single precision.
-
-    Examples:
-        >>> import jax
-        >>> from sklearn.datasets import load_diabetes
-        >>> from tinygp import kernels
-        >>> from quenched import processes
-        >>> X, y = load_diabetes(return_X_y=True)
-        >>> law = processes.Empirical(X[:60], y[:60])
-        >>> rule = processes.GaussianProcess(kernels.ExpSquared(0.3), noise=0.1)
-        >>> with jax.enable_x64(True):
-        ...     slope = jax.jit(jax.grad(lambda rule: processes.theory.state(law, rule, 60.0).oob_error))(rule)
-        >>> float(slope.noise) < 0
-        True
-    """
-    require_double("processes.theory.state")
-    n = numbers(law, rule)
-    mu, algebra = jnp.asarray(examples, float) / law.rows, Exact(n.K)
-    found, _ = solve(algebra, n.y, n.s2, mu, closure_of(closure), algebra.prior(), terms=terms_for(mu))
-    return _measures(found, n.y, n.s2)
-
-
-def _measures(found: Solution, y: Array, s2: Array) -> State:
-    """Averages over rows, and other measures than the squared error."""
-    b, b_oob = found.mean - y, found.oob_mean - y
-    V_oob = jnp.maximum(found.oob_error - jnp.square(b_oob), 0.0)
-    k = jnp.arange(MULTIPLICITIES)[:, None]
-    given = found.oob_error / jnp.square(1 + k * found.oob_variance / s2)
-    inside, outside = found.g + s2, found.oob_variance + s2
-    return State(
-        jnp.mean(found.g), jnp.mean(found.oob_variance), jnp.mean(found.error), jnp.mean(found.oob_error),
-        jnp.mean(_absolute(b, found.spread)), jnp.mean(_absolute(b_oob, V_oob)),
-        jnp.mean(_coverage(b, found.spread, inside)), jnp.mean(_coverage(b_oob, V_oob, outside)),
-        found.mean, found.spread, found.g, found.error, found.oob_error, jnp.mean(given, axis=1),
-        found.outcome, found.residual,
-    )  # fmt: skip
-
-
-def _absolute(b: Array, V: Array) -> Array:
-    r"""$\langle |b + \sqrt V z| \rangle$ over a standard normal $z$."""
-    sd = jnp.sqrt(jnp.where(V > 0, V, 1.0))
-    x = b / sd
-    folded = sd * jnp.sqrt(2 / jnp.pi) * jnp.exp(-jnp.square(x) / 2) + b * (1 - 2 * ndtr(-x))
-    return jnp.where(V > 0, folded, jnp.abs(b))
-
-
-def _coverage(b: Array, V: Array, variance: Array) -> Array:
-    r"""The probability that $|b + \sqrt V z|$ is inside the predictive interval of the given variance."""
-    half = ndtri((1 + LEVEL) / 2) * jnp.sqrt(variance)
-    sd = jnp.sqrt(jnp.where(V > 0, V, 1.0))
-    return jnp.where(V > 0, ndtr((half - b) / sd) - ndtr((-half - b) / sd), jnp.abs(b) < half)
+"""Rows beyond which a matrix of all pairs is not attempted (3 GB each, and several are needed)."""
 
 
 class Reference(NamedTuple):
@@ -143,22 +47,17 @@ class Reference(NamedTuple):
         return {"training_error": self.training_error, "leave_one_out": self.leave_one_out}
 
 
-def reference(algebra: Algebra, y: Array, s2: Array, rows: int) -> Reference:
+def reference(prior: Prior, y: Array, s2: Array) -> Reference:
     r"""Training error and exact leave-one-out error of the process on all rows.
 
     With $A = K + \sigma^2$ and $G$ the response at $u = 1/\sigma^2$: $A^{-1} = (1 - G/\sigma^2)/\sigma^2$.
     """
-    trained, left_out = (np.asarray(x)[:rows] for x in _residuals(algebra, y, s2))
-    f = np.asarray(y)[:rows] - trained
+    response = prior.respond(0 * y + 1 / s2)
+    trained = y - response.apply(y) / s2
+    trained, left_out = (np.asarray(x) for x in (trained, trained / (1 - response.diagonal() / s2)))
+    f = np.asarray(y) - trained
     no_information = float(np.var(f) + np.var(f + trained) + np.mean(trained) ** 2)
     return Reference(float(np.mean(trained**2)), float(np.mean(left_out**2)), no_information, left_out)
-
-
-@jax.jit
-def _residuals(algebra: Algebra, y: Array, s2: Array) -> tuple[Array, Array]:
-    response = algebra.response(jnp.full_like(y, 1 / s2))
-    trained = y - response.apply(y) / s2
-    return trained, trained / (1 - response.diagonal() / s2)
 
 
 def estimates_632(oob: np.ndarray, known: Reference) -> tuple[np.ndarray, np.ndarray]:
@@ -173,7 +72,7 @@ def estimates_632(oob: np.ndarray, known: Reference) -> tuple[np.ndarray, np.nda
 class Solver:
     """The theory of one law and rule, size after size.
 
-    Sizes must be asked for in ascending order: each begins at the solution of the one before.
+    Sizes must be solved in ascending order: each begins at the solution of the one before.
 
     Attributes:
         about: facts about the kernel: `jitter`, and for a low rank what it neglects.
@@ -187,18 +86,20 @@ class Solver:
         self.closure, self.total = closure_of(closure), total_of(total)
         self.rows = law.rows
         if self._sums_walks:
-            checks.memory(f"The kernel matrices of {law.rows} rows", crossing.MATRICES * 8.0 * law.rows**2)
-        self._algebra, self._y, self._s2, self.about, self._factor = _prepare(law, rule, rank)
-        self.reference = reference(self._algebra, self._y, self._s2, law.rows)
-        self._known = [(0.0, self._algebra.prior())]  # sizes and their solutions, ascending
+            system.require_memory(f"The kernel matrices of {law.rows} rows", crossings.MATRICES * 8.0 * law.rows**2)
+        prior, self.about, self._factor = _prepare(law, rule, rank)
+        arrays: Any = prior, np.asarray(law.standard(), float), np.asarray(rule.noise, float)
+        self._prior, self._y, self._s2 = arrays if jax.default_backend() == "cpu" else jax.tree.map(jnp.asarray, arrays)
+        self.reference = reference(self._prior, self._y, self._s2)
+        self._known = [(0.0, self._prior.diagonal())]  # sizes and their solutions, ascending
 
-    def at(self, m: float) -> dict[str, np.ndarray]:
+    @np.errstate(all="ignore")  # what is not finite becomes an outcome
+    def solve(self, m: float) -> dict[str, np.ndarray]:
         """All measures at one size, with the self-check."""
-        mu, terms, y, s2, N = jnp.asarray(m / self.rows), terms_for(m / self.rows), self._y, self._s2, self.rows
-        found, response = self._solved(m)
-        check = trust.cluster_check(found, response, y, s2, mu, terms=terms, rows=N)
-        final, shift = self._corrected(self._cut(found), response, m)
-        values = _compiled_measures(final, y[:N], s2)._asdict()
+        found, response = self._close(m)
+        check = trust.check_clusters(found, response, self._y, self._s2, counts_of(m / self.rows))
+        final, shift = self._correct(found, response, m)
+        values = measures_of(final, self._y, self._s2)._asdict()
         values |= {"self_check_error": check.oob_error, "self_check_variance": check.oob_variance}
         values |= {"self_check_shift_error": shift.oob_error, "self_check_shift_variance": shift.oob_variance}
         row = {name: np.asarray(x) for name, x in values.items()}
@@ -209,41 +110,33 @@ class Solver:
             row["variance_bound"] = np.asarray(bound)
         return row
 
-    def _cut(self, found: Solution) -> Solution:
-        """The true rows, without those that fill up a low-rank factor."""
-        return jax.tree.map(lambda x: x[: self.rows] if np.ndim(x) else x, found)
-
     @property
     def _sums_walks(self) -> bool:
         """Whether what the closure leaves out can be computed, and not only bounded."""
-        return isinstance(self.closure, Cavity) and self.rows <= crossing.LARGEST
+        return isinstance(self.closure, Cavity) and self.rows <= crossings.LARGEST
 
-    def _solved(self, m: float) -> tuple[Solution, Response]:
+    def _close(self, m: float) -> tuple[Solution, Response]:
         """The closure at one size, from the largest known size below it."""
         start = [g for size, g in self._known if size <= m][-1]
-        mu, terms = jnp.asarray(m / self.rows), terms_for(m / self.rows)
-        found, response = solved(
-            self._algebra, self._y, self._s2, mu, self.closure, start, terms=terms, implicit=False
-        )  # fmt: skip
+        found, response = solve(self._prior, self._y, self._s2, counts_of(m / self.rows), self.closure, start)
         if found.outcome == Outcome.converged:  # otherwise the next size begins where this one did
             prior, *others = self._known
             self._known = [prior, *sorted([*others[-3:], (m, found.g)], key=lambda known: known[0])]
         return found, response
 
-    def _corrected(self, found: Solution, response: Response, m: float) -> tuple[Solution, crossing.Shift]:
+    def _correct(self, found: Solution, response: Response, m: float) -> tuple[Solution, crossings.Shift]:
         """The solution with what the closure leaves out, where that is small, and how much it is."""
-        N, final, fixed = self.rows, found, isinstance(self.total, FixedTotal)
+        final, fixed = found, isinstance(self.total, FixedTotal)
         if self._sums_walks:
-            G, mu, terms = response.matrix()[:N, :N], jnp.asarray(m / N), terms_for(m / N)
-            final = crossing.corrected(found, G, self._y[:N], self._s2, mu, terms=terms)
-        shift = crossing.shift(found, final)
+            G = response.G if isinstance(response, Dense) else response.rows(np.arange(self.rows))  # pyright: ignore[reportArgumentType]
+            final = crossings.add_walks(found, G, self._y, self._s2, counts_of(m / self.rows))
+        shift = crossings.shift(found, final)
         if fixed or not self._sums_walks:
-            sizes, weights = crossing.nodes(m)
-            beside = [self._cut(self._solved(float(size))[0]) for size in sizes]
-            after = crossing.averaged(found, beside, weights)
-            shift = crossing.larger(shift, crossing.shift(found, after))
+            sizes, weights = crossings.nodes(m)
+            after = crossings.average_total(found, [self._close(float(size))[0] for size in sizes], weights)
+            shift = crossings.larger(shift, crossings.shift(found, after))
             if fixed and isinstance(self.closure, Cavity):
-                final = crossing.at_fixed_total(final, found, after, self._y[:N])
+                final = crossings.fix_total(final, found, after, self._y)
         return final if trust.is_small(shift, self._sums_walks) else found, shift
 
 
@@ -277,57 +170,47 @@ def curve(
         `error_632plus`, `rmse` and `oob_rmse` in the target's own units, `training_error`, `leave_one_out` and
         `outcome`.
     """
-    check_pair(law, rule)
     total, closure = total_of(total), closure_of(closure)
-    sizes = sizes_of(examples, law.rows, total)
-    plan = controls.expand(law, rule, sweep)
-    points = [_one(law, rule, sizes, closure, rank, total) for law, rule in zip(plan.laws, plan.rules, strict=True)]
-    values = {name: np.stack([point[0][name] for point in points]) for name in points[0][0]}
-    result = results.assemble(
-        values, plan, {"examples": sizes}, MEASURES, coordinates(law),
-        science="processes", source="theory", total=type(total).__name__, closure=type(closure).__name__,
-        rank=0 if rank is None else rank, **units(law), **points[0][1],
-    )  # fmt: skip
-    return result.isel(examples=0) if np.ndim(examples) == 0 else result
+    question = ask(law, rule, sweep, examples, total)
+
+    def solve_sizes(law: Empirical, rule: GaussianProcess) -> tuple[Solver, list[dict[str, Any]]]:
+        solver = Solver(law, rule, closure, rank, total)
+        return solver, [solver.solve(m) for m in track(list(question.axes["examples"]), "theory")]
+
+    return answer(question, solve_sizes, source="theory", total=type(total).__name__, rank=rank or 0)
 
 
-def units(law: Empirical) -> dict[str, float]:
-    """Centre and scale of the targets, as attributes of a result."""
-    centre, scale = law.units()
-    return {"target_centre": float(centre), "target_scale": float(scale)}
+def answer(
+    question: verbs.Question,
+    solve_sizes: Callable[[Empirical, GaussianProcess], tuple[Solver, list[dict[str, Any]]]],
+    **how: Any,
+) -> xr.Dataset:
+    """The result of a question, from a function of law and rule that gives the theory and all measures at each size."""
+    values, about = [], {}
+    for law, rule in question.plan.pairs:
+        solver, rows = solve_sizes(law, rule)
+        point = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+        plain, plus = estimates_632(point["oob_error"], solver.reference)
+        centre, scale = (float(unit) for unit in law.units())
+        rmse, oob_rmse = (scale * np.sqrt(point[name]) for name in ("error", "oob_error"))
+        values.append({**point, "error_632": plain, "error_632plus": plus, "rmse": rmse, "oob_rmse": oob_rmse})
+        about = about or {
+            "closure": type(solver.closure).__name__, "target_centre": centre, "target_scale": scale,
+            **solver.about, **solver.reference.errors(),
+        }  # fmt: skip
+    stacked = {name: np.stack([value[name] for value in values]) for name in values[0]}
+    return question.answer(stacked, **about, **how)
 
 
-def _one(
-    law: Empirical, rule: GaussianProcess, sizes: np.ndarray, closure: Closure, rank: int | None, total: Total
-) -> tuple[dict[str, np.ndarray], dict[str, float]]:
-    """All sizes of one law and rule: arrays over sizes, and facts about the kernel."""
-    solver = Solver(law, rule, closure, rank, total)
-    rows = [solver.at(m) for m in track(list(sizes), "theory")]
-    values = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-    return {**values, **derived(values, solver.reference, law)}, {**solver.about, **solver.reference.errors()}
-
-
-def derived(values: dict[str, np.ndarray], known: Reference, law: Empirical) -> dict[str, np.ndarray]:
-    """What follows from errors without further average: other estimates, and errors in the target's own units."""
-    plain, plus = estimates_632(values["oob_error"], known)
-    scale = float(law.units()[1])
-    rmse, oob_rmse = (scale * np.sqrt(values[name]) for name in ("error", "oob_error"))
-    return {"error_632": plain, "error_632plus": plus, "rmse": rmse, "oob_rmse": oob_rmse}
-
-
-_compiled_measures = jax.jit(_measures)
-
-
-def _prepare(law: Empirical, rule: GaussianProcess, rank: int | None) -> tuple[Algebra, Array, Array, dict, Any]:
-    """The algebra, targets filled up to its rows, noise, and facts about the kernel."""
+def _prepare(law: Empirical, rule: GaussianProcess, rank: int | None) -> tuple[Prior, dict[str, float], Any]:
+    """The prior covariance, facts about the kernel, and the factor if there is one."""
     if rank is None:
         if law.rows > LARGEST_EXACT:
             raise InputError(f"A table of more than {LARGEST_EXACT} rows needs a low-rank kernel, but there are "
                              f"{law.rows}: give `rank`, such as rank=512.")  # fmt: skip
-        n, jitter = declared(law, rule)
-        return Exact(n.K), n.y, n.s2, {"jitter": jitter}, None
+        n, jitter = kernels.numbers_of(law, rule)
+        return Exact(n.K), {"jitter": jitter}, None
     factor = lowrank.factorise(law, rule, checks.whole("rank", rank, least=1))
-    y = jnp.zeros(factor.algebra.F.shape[0] * factor.algebra.F.shape[1]).at[: law.rows].set(law.standard())
-    share = float(factor.neglected.sum() / np.sum(factor.algebra.prior()))
+    share = float(factor.neglected.sum() / np.sum(factor.prior.diagonal()))
     about = {"jitter": 0.0, "neglected": share, "neglected_largest": float(factor.neglected.max())}
-    return factor.algebra, y, jnp.asarray(rule.noise, float), about, factor
+    return factor.prior, about, factor

@@ -1,8 +1,10 @@
 """The answer as the dimension goes to infinity: flows, learning curves, rest states."""
 
-from quenched.prototypes.theory.asymptotics import asymptote, escape_rate, optimum
-from quenched.prototypes.theory.dynamics import State, curve, error, field, state
+from quenched.prototypes.theory.asymptote import asymptote, escape_rate
+from quenched.prototypes.theory.curve import curve
+from quenched.prototypes.theory.optimum import optimum
 from quenched.prototypes.theory.rest_states import axis_states, unspecialised_overlaps
+from quenched.prototypes.theory.state import State, error, field, state
 
 __all__ = [
     "State",

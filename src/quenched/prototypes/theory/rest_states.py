@@ -131,7 +131,7 @@ def _brackets(function: Any, grid: np.ndarray) -> list[tuple[float, float]]:
 @double
 def axis_states(law: TwoClusters, rule: Rule) -> list[RestState]:
     r"""All rest states on the line through the centres as $\eta \to 0$: stable ones first, reversed ones last."""
-    n, lam = jax.tree.map(np.asarray, numbers(law, rule)), float(law.separation)
+    n, lam = numbers(law, rule), float(law.separation)
     if lam == 0:  # there is no such line
         return []
     side, found = np.array([1.0, -1.0]), []
@@ -155,7 +155,7 @@ def unspecialised_state(law: TwoClusters, rule: Rule) -> RestState | None:
     `unspecialised_overlaps`. The direction of $w_+ - w_-$ is any without signal; here none of the centres has a part in
     it.
     """
-    n, lam = jax.tree.map(np.asarray, numbers(law, rule)), float(law.separation)
+    n, lam = numbers(law, rule), float(law.separation)
     sd = np.sqrt(n.v)
     weight = n.p * np.array([1.0, -1.0]) if isinstance(rule, LVQ1) else n.p
     if not isinstance(rule, (VQ, LVQ1)) or abs(weight.sum()) < SAME_PRIORS:

@@ -8,8 +8,9 @@ score $2 h_S - Q_{SS}$ is the largest. Needed are
 * `h[S, T, k]` $= \langle h_T \Theta_S\rangle_k$ and `b[S, m, k]` $= \langle b_m \Theta_S\rangle_k$,
   the mean projections of what it wins.
 
-Three ways, chosen by the number of prototypes: `two` (closed form), `orthants` (3 to 5; multivariate normal
-probabilities by quadrature), `sampled` (any number; the same probabilities over a fixed set of points, to about 1e-4).
+Three ways, chosen by the number of prototypes: `average_two` (closed form), `average_few` (3 to 5; multivariate normal
+probabilities by quadrature), `average_many` (any number; the same probabilities over a fixed set of points, to about
+1e-4).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SHARED = 32 * float(np.finfo(np.float64).eps)
 
 
 MISS = 1e-9
-"""Probabilities of `orthants` that miss 1 by more, or boundaries that differ by more, are computed again with care."""
+"""Where probabilities miss 1 by more, or boundaries differ by more, `average_few` computes them again with care."""
 
 
 class Averages(NamedTuple):
@@ -46,19 +47,18 @@ class Averages(NamedTuple):
     b: Array  # [K, M, M]
 
 
-def averages(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
+def average(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     """The averages by the best way for this number of prototypes."""
-    K = Q.shape[0]
-    Q = told_apart(mix, Q)
-    return {"closed": two, "quadrature": orthants, "sampled": sampled}[way(K)](mix, R, Q)
+    ways = {"closed": average_two, "quadrature": average_few, "sampled": average_many}
+    return ways[way(Q.shape[0])](mix, R, separate(mix, Q))
 
 
 def way(prototypes: int) -> str:
     """How the averages are computed for this number of prototypes: "closed", "quadrature" or "sampled"."""
-    return "closed" if prototypes == 2 else "quadrature" if is_exact(prototypes) else "sampled"
+    return "closed" if prototypes == 2 else "quadrature" if prototypes <= 5 else "sampled"
 
 
-def told_apart(mix: Mixture | Numbers, Q: Array) -> Array:
+def separate(mix: Mixture | Numbers, Q: Array) -> Array:
     """The overlaps with a tiny part added to each prototype in a direction of its own.
 
     Prototypes at the same place then share what they win. So does the experiment: they leave that place with the first
@@ -68,17 +68,12 @@ def told_apart(mix: Mixture | Numbers, Q: Array) -> Array:
     return Q + SHARED * size * jnp.eye(Q.shape[0])
 
 
-def is_exact(prototypes: int) -> bool:
-    """Whether the averages are exact to quadrature accuracy, rather than over a fixed set of points."""
-    return prototypes <= 5
-
-
-def means(mix: Mixture | Numbers, R: Array) -> tuple[Array, Array]:
+def project(mix: Mixture | Numbers, R: Array) -> tuple[Array, Array]:
     """Mean projections `<h_T>_k` [K, M] and `<b_m>_k` [M, M], without competition."""
     return mix.lam * R, mix.lam * mix.gram
 
 
-def two(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
+def average_two(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     r"""Two prototypes, in closed form. [biehl2006, eqs. (24)-(27), errata P3, P4, P9, P10]
 
     $$u_{lk} = \frac{2\lambda_k (R_{lk} - R_{-l,k}) - (Q_{ll} - Q_{-l,-l})}{2\sqrt{v_k D}},\quad
@@ -93,13 +88,13 @@ def two(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     norms = jnp.diagonal(Q)
     u = (2 * mix.lam * lead - (norms - norms[::-1])[:, None]) / (2 * jnp.sqrt(mix.v * D))
     win, edge = cdf(u), jnp.sqrt(mix.v / D) * pdf(u)
-    mean_h, mean_b = means(mix, R)
+    mean_h, mean_b = project(mix, R)
     h = edge[:, None, :] * (Q - Q[::-1])[:, :, None] + win[:, None, :] * mean_h
     b = edge[:, None, :] * lead[:, :, None] + win[:, None, :] * mean_b
     return Averages(win, h, b)
 
 
-def orthants(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
+def average_few(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     r"""Any few prototypes, by multivariate normal probabilities.
 
     With $y_T = 2(h_S - h_T) - (Q_{SS} - Q_{TT})$, $S$ wins if all $y_T > 0$, and
@@ -111,30 +106,30 @@ def orthants(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     harm is seen: somebody must win, and the boundary of two is the same from both sides. Only then it is done again,
     with care.
     """
-    win, edges = _orthants(mix, R, Q, orthant)
+    win, edges = _integrate(mix, R, Q, orthant)
     if Q.shape[0] > 3:
         miss = jnp.maximum(jnp.max(jnp.abs(win.sum(axis=0) - 1)), jnp.max(jnp.abs(edges - edges.transpose(1, 0, 2))))
         careful = functools.partial(orthant, careful=True)
-        win, edges = jax.lax.cond(miss < MISS, lambda: (win, edges), lambda: _orthants(mix, R, Q, careful))
-    return _put_together(mix, R, Q, win, edges)
+        win, edges = jax.lax.cond(miss < MISS, lambda: (win, edges), lambda: _integrate(mix, R, Q, careful))
+    return _combine(mix, R, Q, win, edges)
 
 
-def sampled(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
-    """Any number of prototypes: as `orthants`, with probabilities over fixed points that are made to sum to 1."""
-    win, edges = _orthants(mix, R, Q, orthant_sampled)
-    return _put_together(mix, R, Q, win / win.sum(axis=0), edges)
+def average_many(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
+    """Any number of prototypes: as `average_few`, with probabilities over fixed points that are made to sum to 1."""
+    win, edges = _integrate(mix, R, Q, orthant_sampled)
+    return _combine(mix, R, Q, win / win.sum(axis=0), edges)
 
 
-def _put_together(mix: Mixture | Numbers, R: Array, Q: Array, win: Array, edges: Array) -> Averages:
+def _combine(mix: Mixture | Numbers, R: Array, Q: Array, win: Array, edges: Array) -> Averages:
     """The averages from the probabilities to win and the densities on the boundaries."""
     edges = mix.v * (edges + edges.transpose(1, 0, 2))  # rounding differs between the two sides of a boundary
-    mean_h, mean_b = means(mix, R)
+    mean_h, mean_b = project(mix, R)
     h = jnp.einsum("stk,stn->snk", edges, Q[:, None, :] - Q) + win[:, None, :] * mean_h
     b = jnp.einsum("stk,stm->smk", edges, R[:, None, :] - R) + win[:, None, :] * mean_b
     return Averages(win, h, b)
 
 
-def _orthants(
+def _integrate(
     mix: Mixture | Numbers, R: Array, Q: Array, positive: Callable[[Array, Array], Array]
 ) -> tuple[Array, Array]:
     """P(S wins | k) [K, M], and the density of examples on the boundary of S and T that no other wins [K, K, M]."""
@@ -142,7 +137,7 @@ def _orthants(
     index = np.arange(K)
     rivals = jnp.asarray([np.delete(index, S) for S in index])  # [K, K-1]
     others = jnp.asarray([np.delete(np.arange(K - 1), T) for T in range(K - 1)])  # [K-1, K-2]
-    mean_h, _ = means(mix, R)
+    mean_h, _ = project(mix, R)
     norms = jnp.diagonal(Q)
 
     def one(S: Array, T: Array, k: Array) -> tuple[Array, Array]:

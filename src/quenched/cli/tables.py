@@ -1,0 +1,36 @@
+"""The table that a command reads: a file and the columns that options name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quenched import io
+from quenched.core.columns import FEWEST
+from quenched.core.types import InputError, printable
+
+
+def is_given(data: Path | None, command: str, option: str, column: str | None, role: str, **others: Any) -> bool:
+    """Whether there is a file to read."""
+    if data is None:
+        if column is not None or any(others.values()):
+            raise InputError("Options that choose what to read must come with a file, but none was given: "
+                             f"quenched {command} DATA.csv {option} COLUMN.")  # fmt: skip
+        return False
+    if column is None:
+        there = ", ".join(io.column_names(data, others.get("encoding")))
+        raise InputError(f"Option {option} must name {role}, but none was given; {data} has the columns: {there}.")
+    return True
+
+
+def read(data: Path | None, target: str | None, columns: list[str] | None, **how: Any) -> tuple[io.Table, str]:
+    """The table in a file, and the name of the file as it can be shown."""
+    return io.read_table(str(data), target, columns, least=FEWEST, **how), printable(str(data))
+
+
+def require_spread(called: str, name: str, values: Any, purpose: str = "") -> None:
+    """Check that a column varies."""
+    if np.all(values == values[0]):
+        raise InputError(f"Column {name!r} of {called} must vary{purpose}, but all its values are {values[0]:g}.")

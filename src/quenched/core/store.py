@@ -1,0 +1,269 @@
+"""Files that are complete or absent, and known to be unchanged: the one way in which results are kept on disk.
+
+`write` writes a file beside its place, forces it to disk and moves it there in one step; `write_into` finds another
+place for what cannot be written. `seal` appends a checksum to the content of a file and `unseal` verifies it before
+anything in the file is used. A `Store` is a folder of sealed files that are written as work proceeds, such as the
+pieces of a sweep: what cannot be written there stops nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from quenched.core import checks
+from quenched.core.system import require_folder, require_memory
+from quenched.core.types import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows: there, only the age of a file shows that it was abandoned
+    fcntl = None
+
+_T = TypeVar("_T")
+
+PART = ".quenched.part"
+"""Suffix of a file that is being written."""
+ABANDONED = 86400.0
+"""Seconds after which a file that is being written counts as abandoned, where locks are not available."""
+SEAL = b"\nquenched: sha256 of all before this line: "
+"""The bytes in front of the checksum of a file."""
+
+
+class Damaged(Exception):
+    """A file that exists but is not as it was written."""
+
+
+class OutputError(OSError):
+    """The wanted place cannot be written; the message tells where the result was put instead."""
+
+
+def writable_folder(path: str | os.PathLike[str]) -> Path:
+    """Create a folder, if it does not exist, and check that it can be written.
+
+    Raises:
+        OutputError: if it cannot.
+    """
+    folder = Path(path)
+    try:
+        require_folder(folder)
+    except OSError as error:
+        raise OutputError(f"The folder {folder} must be writable, but it is not ({reason(error)}).") from None
+    return folder
+
+
+def write_into(path: str | os.PathLike[str], write: Callable[[Path], _T], what: object = None) -> _T:
+    """Write a result into a folder or, so that it is not lost, into a temporary or the present one if that fails.
+
+    Args:
+        path: the wanted folder.
+        write: a function that writes into a given folder, and may return the path of its file.
+        what: the name of the result in the message; by default the folder.
+
+    Returns:
+        What `write` returns.
+
+    Raises:
+        OutputError: if the wanted folder could not be written; the message tells where the result was put instead.
+    """
+    folder = Path(path)
+    try:
+        require_folder(folder)
+        return write(folder)
+    except OSError as error:
+        message, tried = f"{what or path} could not be written ({reason(error)});", []
+    for place in (tempfile.gettempdir(), Path.cwd()):
+        try:
+            refuge = Path(tempfile.mkdtemp(prefix="quenched-", dir=place))
+            file = write(refuge)
+        except OSError as error:
+            tried.append(f"{place} ({reason(error)})")
+        else:
+            raise OutputError(f"{message} the result was put in {file if isinstance(file, Path) else refuge}.")
+    raise OutputError(f"{message} nor could {' or '.join(tried)}: the result is in memory only.")
+
+
+def write(target: Path, content: bytes | str) -> None:
+    """Write a file: readers see all of it or nothing, even after a loss of power.
+
+    Raises:
+        OSError: if the place cannot be written.
+    """
+    handle, name = tempfile.mkstemp(prefix=f".{target.stem[:40]}-", suffix=PART, dir=target.parent)
+    try:
+        with open(handle, "wb") as part:
+            _lock(part.fileno())  # held for as long as the writer is alive
+            part.write(content.encode() if isinstance(content, str) else content)
+            part.flush()
+            os.fsync(part.fileno())
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(name, 0o666 & ~mask)  # temporary files are private, results are not
+            os.replace(name, target)
+        with contextlib.suppress(OSError):  # some systems cannot force the names in a folder to disk
+            handle = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove the unfinished files of processes that were killed while they wrote into a folder."""
+    with contextlib.suppress(OSError):  # a folder that cannot be read or written
+        for part in folder.glob(f".*{PART}"):
+            if _is_abandoned(part):
+                part.unlink(missing_ok=True)
+
+
+def _is_abandoned(part: Path) -> bool:
+    """Whether no process writes this file any more."""
+    age = time.time() - part.stat().st_mtime
+    if age < 1:  # its writer may not have locked it yet
+        return False
+    with open(part, "rb") as file:
+        locked = _lock(file.fileno())
+    return age > ABANDONED if locked is None else locked
+
+
+def _lock(handle: int) -> bool | None:
+    """Lock a file for as long as it is open: whether that succeeded, or None where locks are not available."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:  # held by another process
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def seal(body: bytes, identity: str = "") -> bytes:
+    """The content of a file with a checksum of its identity and its body at the end."""
+    return body + SEAL + hashlib.sha256(identity.encode() + body).hexdigest().encode()
+
+
+def unseal(content: bytes, identity: str = "") -> bytes:
+    """The body of a sealed file.
+
+    Raises:
+        Damaged: if the checksum is missing or differs.
+    """
+    body, mark = content[: -64 - len(SEAL)], content[-64 - len(SEAL) : -64]
+    if mark != SEAL:
+        raise Damaged("the checksum at its end is missing")
+    if seal(body, identity) != content:
+        raise Damaged("the checksum at its end differs")
+    return body
+
+
+def read(path: Path, identity: str = "") -> bytes:
+    """The body of a sealed file on disk.
+
+    Raises:
+        Damaged: if it is not as it was written.
+        InputError: if it does not fit in memory.
+        OSError: if it cannot be read.
+    """
+    require_memory(f"{path}", 3.0 * path.stat().st_size)
+    return unseal(path.read_bytes(), identity)
+
+
+@dataclasses.dataclass
+class Store:
+    """A folder of sealed files.
+
+    Attributes:
+        folder: the folder.
+        barred: why nothing can be written there, if so; what is there can still be read.
+        unsaved: why each file that could not be written was not.
+    """
+
+    folder: Path
+    barred: str = ""
+    unsaved: list[str] = dataclasses.field(default_factory=list)
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Store:
+        """A folder that can be written, or at least read.
+
+        Raises:
+            InputError: if it is neither.
+        """
+        path = checks.path("folder", folder)
+        try:
+            if not os.fspath(folder):
+                raise ValueError("it has no name")  # which would stand for the present folder
+            require_folder(path)
+            remove_parts(path)
+        except (OSError, ValueError) as error:
+            barred = cls(path, reason(error))
+            if not path.is_dir() or not os.access(path, os.R_OK | os.X_OK):
+                raise barred.refusal() from error
+            return barred
+        return cls(path)
+
+    def refusal(self) -> InputError:
+        """The error for a folder that has to be written and cannot be."""
+        return InputError(f"Argument `folder` must be a folder that can be written, but {self.folder!s} is not: "
+                          f"{self.barred}.")  # fmt: skip
+
+    def has(self, name: str) -> bool:
+        """Whether a file exists."""
+        return (self.folder / name).exists()
+
+    def read(self, name: str, identity: str) -> bytes | None:
+        """The body of a file, or None if it does not exist.
+
+        Raises:
+            Damaged: if it is not as it was written, or under another identity.
+        """
+        if not self.has(name):
+            return None
+        try:
+            return read(self.folder / name, identity)
+        except (Damaged, InputError, OSError) as error:
+            raise Damaged(f"{name} cannot be used ({reason(error)})") from error
+
+    def write(self, name: str, body: bytes, identity: str) -> str:
+        """Write a file; if that fails, record and return why."""
+        if self.barred:
+            return self.barred
+        try:
+            write(self.folder / name, seal(body, identity))
+        except OSError as error:
+            self.unsaved.append(reason(error))
+            return self.unsaved[-1]
+        return ""
+
+
+def reason(error: Exception) -> str:
+    """Why a file failed, without its path."""
+    return getattr(error, "strerror", None) or str(error)
+
+
+@functools.cache
+def code_digest(module: str) -> str:
+    """A digest of the source files of the package to which a module belongs, or of a module that is a single file.
+
+    It tells results of one version of the code from those of another.
+    """
+    top = sys.modules[module.partition(".")[0]]
+    roots = [Path(root) for root in getattr(top, "__path__", ())]
+    files = [path for root in roots for path in sorted(root.rglob("*.py"))]
+    total = hashlib.sha256()
+    for path in files or [Path(getattr(top, "__file__", None) or "")]:
+        total.update(path.read_bytes() if path.is_file() else b"")
+    return total.hexdigest()

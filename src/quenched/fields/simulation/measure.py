@@ -1,0 +1,145 @@
+"""Learning curves as an experiment: data sets drawn again and again, each solved."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+
+from quenched.core import checks
+from quenched.core.types import Array, InputError, Key, double
+from quenched.fields.model.laws import SCIENCE, Law, MaximumPosterior, TrueDensity, TrueFunction
+from quenched.fields.model.links import Density
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+ACCURACY, STEPS = 1e-9, 200
+"""The iteration ends when the largest component of the gradient is below this share of the number of examples."""
+DAMPING = 1e-3
+"""With which the iteration begins, as a share of the largest curvature."""
+
+
+def _descend(energy: Any, field: Array, scale: Array) -> tuple[Array, Array]:
+    """A minimum by damped Newton steps (Levenberg and Marquardt), and the gradient there."""
+    slope, size = jax.grad(energy), field.size
+
+    def step(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        phi, mu, E, G, i = state
+        H = jax.jacfwd(slope)(phi).reshape(size, size)
+        top = jnp.max(jnp.abs(jnp.diagonal(H)))
+        move = jnp.linalg.solve(H + mu * top * jnp.eye(size), -G.reshape(-1)).reshape(phi.shape)
+        tried = phi + move
+        E_new, G_new = jax.value_and_grad(energy)(tried)
+        better = (E_new <= E + 1e-13 * jnp.abs(E)) & jnp.all(jnp.isfinite(G_new))
+        mu = jnp.where(better, jnp.maximum(mu / 10, 1e-12), mu * 10)
+        return jnp.where(better, tried, phi), mu, jnp.where(better, E_new, E), jnp.where(better, G_new, G), i + 1
+
+    E, G = jax.value_and_grad(energy)(field)
+    begin = (field, jnp.asarray(DAMPING), E, G, jnp.asarray(0))
+    phi, _, _, G, _ = jax.lax.while_loop(
+        lambda s: (jnp.max(jnp.abs(s[3])) > ACCURACY * scale) & (s[4] < STEPS) & (s[1] < 1e10), step, begin
+    )
+    return phi, jnp.max(jnp.abs(G))
+
+
+def _one_run(key: Key, point: tuple[Law, MaximumPosterior], *, examples: int) -> dict[str, Array]:
+    """Errors on one data set; a pure function for `ensemble`."""
+    law, rule = point
+    errors = _density_errors if isinstance(law, TrueDensity) else _function_errors
+    likelihood, measured = errors(key, law, rule, examples)  # pyright: ignore[reportArgumentType]
+
+    def energy(field: Array) -> Array:
+        field = rule.link.project(field)
+        return likelihood(field) + rule.strength * rule.prior.energy(rule.link.argument(field))
+
+    shape = rule.link.grid.shape
+    if isinstance(law, TrueDensity):
+        start = rule.link.field(rule.link.grid.normalised(jnp.zeros(shape)))
+    else:
+        start = jnp.zeros(shape)
+    field, left = _descend(energy, rule.link.project(start), jnp.asarray(float(examples)))
+    training, test = measured(rule.link.project(field))
+    stalled = (left > 1e3 * ACCURACY * examples).astype(float)
+    return {"training_error": training, "test_error": test, "stalled": stalled}
+
+
+def _density_errors(key: Key, law: TrueDensity, rule: MaximumPosterior, examples: int) -> tuple[Any, Any]:
+    """Minus the log-likelihood as a function of the field, and both errors."""
+    grid = law.grid
+    counts = jnp.bincount(law.draw(key, examples), length=grid.size).reshape(grid.shape).astype(float)
+    truth = jnp.asarray(law.density, float) * grid.spacing
+    truth = truth / jnp.sum(truth)
+
+    def cross(weights: Array, field: Array) -> Array:
+        return -jnp.sum(jnp.where(weights > 0, weights * rule.link.log_density(field), 0.0))
+
+    return (lambda field: cross(counts, field)), lambda field: (cross(counts, field) / examples, cross(truth, field))
+
+
+def _function_errors(key: Key, law: TrueFunction, rule: MaximumPosterior, examples: int) -> tuple[Any, Any]:
+    """The same for a function with noise."""
+    place, y = law.draw(key, examples)
+    v, h = jnp.asarray(law.variance, float), jnp.asarray(law.values, float)
+    constant = 0.5 * jnp.log(2 * jnp.pi * v)
+
+    def loss(field: Array) -> Array:
+        return jnp.sum(jnp.square(y - field.reshape(-1)[place])) / (2 * v)
+
+    def both(field: Array) -> tuple[Array, Array]:
+        return constant + loss(field) / examples, constant + 0.5 + jnp.mean(jnp.square(field - h)) / (2 * v)
+
+    return loss, both
+
+
+@double
+def measure(
+    law: Law,
+    rule: MaximumPosterior,
+    *,
+    examples: Any,
+    runs: int,
+    key: Key,
+    batch: int | None = None,
+    executor: Any = None,
+    folder: Any = None,
+    **sweep: Any,
+) -> xr.Dataset:
+    """Training and test error over many data sets.
+
+    Args:
+        law: `TrueDensity` or `TrueFunction`.
+        rule: the student; a density that may become zero (`Density`) is not measured here.
+        examples: increasing numbers of examples, or one.
+        runs: how many data sets.
+        key: a JAX key; the same key gives the same numbers, whatever the executor.
+        batch: runs computed side by side; by default what fits in memory.
+        executor: `Local()`, `Processes(n)` or `Dask(client)`.
+        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
+        **sweep: any number of the law or the rule, above all `strength`; a sequence becomes a dimension.
+
+    Returns:
+        `training_error` and `test_error` (minus the mean log-likelihood of the examples and of new ones), each with
+        `_stderr` and `_run`; and `runs`, `failed`, `outcome`.
+
+    Examples:
+        >>> import jax
+        >>> import numpy as np
+        >>> from quenched import fields
+        >>> grid = fields.Grid(over=[fields.Axis(0, 9, points=10, ends=fields.Periodic())])
+        >>> law = fields.TrueDensity(grid, (1 + np.cos(np.arange(10) * np.pi / 5)) / 10)
+        >>> rule = fields.MaximumPosterior(fields.LogDensity(grid), fields.Gaussian(fields.Laplacian(grid)))
+        >>> points = fields.measure(law, rule, examples=[10, 100], runs=10, key=jax.random.key(0))
+        >>> bool(points.test_error[0] > points.test_error[1])
+        True
+    """
+    question = SCIENCE.ask(law, rule, sweep, examples=examples, least=1)
+    if isinstance(rule.link, Density):
+        raise InputError("Argument `rule` must have a link without a bound here, but it has Density: use LogDensity.")
+    counts = [checks.whole("examples", int(n), least=1) for n in question.axes["examples"]]
+    work = [
+        (functools.partial(_one_run, examples=n), question.plan.pairs) for n in counts
+    ]  # the shape of the data changes
+    return question.measure(work, key=key, runs=runs, batch=batch, executor=executor, folder=folder, label="data sets")

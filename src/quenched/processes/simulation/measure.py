@@ -1,0 +1,301 @@
+r"""The experiment: a Gaussian process trained on samples of the table, many times over.
+
+In a sample row $i$ comes $s_i$ times; the learner (`learner.fit.predict_rows`) takes these counts for weights, trains
+on the distinct rows and predicts all. The counts being independent, what is left once all copies of a row are taken
+out is a sample like any that never had the row, so every row of every sample gives an *out-of-bag* residual, not only
+the few that happen to be missing.
+
+`LatinHypercube` spreads the random numbers of a block of samples evenly, `Plain` draws them independently; either way
+the total number of rows is Poisson or fixed, as asked. All sizes of a run use the same random numbers, so that curves
+are smooth. Samples without repeats are in `subsets`. Not covered: rows in groups.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from quenched.core import checks
+from quenched.core.ensemble import Ensemble, OnHost
+from quenched.core.types import Array, Key, double
+from quenched.processes import kernels
+from quenched.processes.learner.fit import Predictions, predict_rows
+from quenched.processes.model import (
+    LEVEL,
+    MEASURES,
+    MULTIPLICITIES,
+    Empirical,
+    GaussianProcess,
+    Numbers,
+    PoissonTotal,
+    Total,
+    ask,
+    total_of,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+PIECE = 2e10
+"""Operations of one piece of work, about a second: it is lost when interrupted, and the progress bar waits for it."""
+WIDEST = 64
+"""Runs of a piece at most."""
+OF_VARIANCE = ("posterior_variance", "oob_variance", "coverage", "oob_coverage", "point_variance")
+"""Measures that need posterior variances."""
+
+
+class World(NamedTuple):
+    """What a run needs besides its key."""
+
+    n: Numbers
+    cdf: Any  # [sizes, k] of a Poisson count
+    examples: Any  # [sizes]
+
+
+class Simulator(eqx.Module):
+    """A way of drawing data sets. A run is a block of `draws` of them."""
+
+    draws: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def uniforms(self, key: Key, columns: int) -> Array:
+        """Uniform random numbers `[draws, columns]`, those of a data set independent of each other."""
+
+
+class LatinHypercube(Simulator):
+    """Blocks of samples in which the random numbers of each row are spread evenly.
+
+    Every single sample has the right distribution, so means are unbiased, but the samples of a block differ more from
+    each other than independent ones, and their mean fluctuates less. The block is the unit of the standard error.
+
+    Attributes:
+        draws: samples in a block.
+    """
+
+    draws: int = eqx.field(default=16, static=True)
+
+    def __check_init__(self):
+        checks.whole("draws", self.draws, least=1)
+
+    def uniforms(self, key: Key, columns: int) -> Array:
+        """Stratified over the samples of the block, column by column."""
+        return stratified(key, self.draws, columns)
+
+
+class Plain(Simulator):
+    """Independent samples, one in a run."""
+
+    draws: int = eqx.field(default=1, static=True, init=False)
+
+    def uniforms(self, key: Key, columns: int) -> Array:
+        """Independent of each other."""
+        return jax.random.uniform(key, (1, columns))
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def stratified(key: Key, draws: int, rows: int) -> Array:
+    """Uniforms `[draws, rows]`; those of a row fall one into each of `draws` equal intervals, in random order."""
+    place, order = jax.random.split(key)
+    strata = jnp.argsort(jax.random.uniform(order, (draws, rows)), axis=0)
+    return (strata + jax.random.uniform(place, (draws, rows))) / draws
+
+
+def draw_counts(key: Key, world: World, simulator: Simulator, total: Total, longest: int) -> np.ndarray:
+    """How often each row comes, `[sizes, draws, N]`.
+
+    A Poisson total takes a random number for each row of the table, a fixed one for each row of the sample, of which
+    the largest has `longest`; a smaller sample is then the beginning of a larger one.
+    """
+    N, sizes = len(world.n.y), np.asarray(world.examples)
+    if isinstance(total, PoissonTotal):
+        u = np.asarray(simulator.uniforms(key, N))
+        return np.stack([np.searchsorted(table, u, side="right") for table in np.asarray(world.cdf)])
+    rows = np.minimum((N * np.asarray(simulator.uniforms(key, longest))).astype(int), N - 1)
+    return np.stack([[np.bincount(row[: int(m)], minlength=N) for row in rows] for m in sizes])
+
+
+def _summarise(n: Numbers, s: np.ndarray, drawn: list[Predictions]) -> dict[str, np.ndarray]:
+    """Averages over a block of data sets with counts `[draws, N]`."""
+    from scipy.special import ndtri
+
+    e, o = np.stack([one.residual for one in drawn]), np.stack([one.left_out for one in drawn])
+    came = s == np.arange(MULTIPLICITIES)[:, None, None]
+    values: dict[str, Any] = {
+        "error": np.mean(e**2),
+        "oob_error": np.mean(o**2),
+        "absolute_error": np.mean(np.abs(e)),
+        "oob_absolute_error": np.mean(np.abs(o)),
+        "mean": np.asarray(n.y) - np.mean(e, axis=0),
+        "point_error": np.mean(e**2, axis=0),
+        "point_oob_error": np.mean(o**2, axis=0),
+        "came": np.sum(came, axis=(1, 2)),
+        "came_error": np.sum(came * e**2, axis=(1, 2)),
+    }
+    if drawn[0].variance is None:
+        return values
+    variance, oob_variance = (np.stack([getattr(d, name) for d in drawn]) for name in ("variance", "left_out_variance"))
+    z = ndtri((1 + LEVEL) / 2)
+    return values | {
+        "posterior_variance": np.mean(variance),
+        "oob_variance": np.mean(oob_variance),
+        "coverage": np.mean(np.abs(e) < z * np.sqrt(variance + n.s2)),
+        "oob_coverage": np.mean(np.abs(o) < z * np.sqrt(oob_variance + n.s2)),
+        "point_variance": np.mean(variance, axis=0),
+    }
+
+
+def _run(
+    key: Key, world: World, *, simulator: Simulator, total: Total, longest: int, variance: bool
+) -> dict[str, np.ndarray]:
+    """One block of data sets at every size of `world`."""
+    sizes = [
+        _summarise(world.n, s, [predict_rows(world.n, one, variance=variance) for one in s])
+        for s in draw_counts(key, world, simulator, total, longest)
+    ]
+    return {name: np.stack([size[name] for size in sizes]).astype(float) for name in sizes[0]}
+
+
+def block_of(
+    rows: int, sizes: int, simulator: Simulator, total: Total, *, longest: float, variance: bool = True
+) -> OnHost:
+    """A run, for `ensemble`: one block of data sets at each of a number of sizes, the largest of all is `longest`."""
+    lengths = {"point": rows, "multiplicity": MULTIPLICITIES}
+    reports = {**MEASURES, "came": ("multiplicity",), "came_error": ("multiplicity",)}
+    left = {"spread", "multiplicity_error", *(() if variance else OF_VARIANCE)}
+    shapes = {name: (sizes, *(lengths[d] for d in own)) for name, own in reports.items() if name not in left}
+    run = functools.partial(_run, simulator=simulator, total=total, longest=int(longest), variance=variance)
+    return OnHost(run, shapes, bytes=8 * kernels.MATRICES * rows**2)
+
+
+def _spread(values: dict[str, np.ndarray], good: np.ndarray, y: np.ndarray, draws: int) -> np.ndarray:
+    """Variance over data sets of the prediction at each row, `[points, runs, sizes, N]`.
+
+    The samples of a block are not independent, so their variance is taken about the mean of all runs, whose own error
+    is added: the mean over runs is unbiased, for independent samples the usual estimate.
+    """
+    good = good[..., None, None]
+    count = np.sum(good, axis=1, keepdims=True)
+    residual = y - values["mean"]
+    b = np.sum(np.where(good, residual, 0.0), axis=1, keepdims=True) / np.maximum(count, 1)
+    off = np.sum(np.where(good, residual - b, 0.0) ** 2, axis=1, keepdims=True) / np.maximum(count - 1, 1)
+    about = values["point_error"] - 2 * b * residual + b**2
+    if draws == 1:
+        return np.where(count > 1, about + off / np.maximum(count, 1), np.nan)
+    return np.where(count > 1, about + off / np.maximum(count, 1), about * draws / (draws - 1))
+
+
+def _by_multiplicity(values: dict[str, np.ndarray], good: np.ndarray) -> np.ndarray:
+    """Mean squared residual of the rows that came k times, `[points, runs, sizes, k]`.
+
+    Runs have different numbers of such rows, some none at all, so it is the ratio of two sums over all runs. A run's
+    own value is that ratio plus its first-order part in it: their mean is the ratio, and their spread its error.
+    """
+    good = good[..., None, None]
+    total, came = (np.where(good, values[name], 0.0) for name in ("came_error", "came"))
+    mean = came.sum(axis=1, keepdims=True) / np.maximum(good.sum(axis=1, keepdims=True), 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = total.sum(axis=1, keepdims=True) / came.sum(axis=1, keepdims=True)
+        return np.where(good, ratio + (total - ratio * came) / mean, np.nan)
+
+
+def finish(done: Ensemble, worlds: list[World], draws: int) -> Ensemble:
+    """The runs with the statistics that need all of them, in the order of `MEASURES`."""
+    values, good = dict(done.values), ~done.failed
+    y = np.stack([np.asarray(world.n.y) for world in worlds])[:, None, None]
+    values["spread"] = _spread(values, good, y, draws)
+    values["multiplicity_error"] = _by_multiplicity(values, good)
+    values["oob_error_counted"] = values["multiplicity_error"][..., 0]
+    order = [name for name in [*MEASURES, "oob_error_counted"] if name in values]
+    return dataclasses.replace(done, values={name: values[name] for name in order})
+
+
+def world_of(n: Numbers, examples: np.ndarray) -> World:
+    """A table with the distribution functions of the counts `[sizes, k]`, up to where nothing is left."""
+    from scipy import stats
+
+    mu = examples / len(n.y)
+    longest = int(np.max(mu + 12 * np.sqrt(mu) + 25))
+    return World(n, stats.poisson.cdf(np.arange(longest), mu[:, None]), examples)
+
+
+@double
+def measure(
+    law: Empirical,
+    rule: GaussianProcess,
+    *,
+    examples: Any,
+    runs: int,
+    key: Key,
+    total: Total | None = None,
+    simulator: Simulator | None = None,
+    variance: bool = True,
+    batch: int | None = None,
+    executor: Any = None,
+    folder: Any = None,
+    **sweep: Any,
+) -> xr.Dataset:
+    r"""The learning curve as an experiment.
+
+    Args:
+        law: the world.
+        rule: the student.
+        examples: increasing sizes $m$ of the data sets.
+        runs: how many independent runs; a run is a block of data sets, or just one, see the simulator.
+        key: a JAX key; the same key gives the same numbers, whatever the executor.
+        total: `PoissonTotal()` (default), a Poisson number of rows of mean $m$, or `FixedTotal()`, just $m$ rows. Then
+            taking out the copies of a row leaves fewer than $m$ rows, so that `oob_error` is off by a share of order
+            $1/N$; `oob_error_counted` is not.
+        simulator: `LatinHypercube()` (default) or `Plain()`.
+        variance: whether to measure posterior variances and coverage, which about double the time.
+        batch: runs in a piece of work; by default as many as take about a second.
+        executor: `Local()`, `Processes(n)` or `Dask(client)`.
+        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
+        **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
+
+    Returns:
+        The measures of `model.MEASURES` and `oob_error_counted`, each with `_stderr` and `_run`, and `runs`,
+        `failed`, `outcome`. Errors are shares of the target's variance; `mean` and `spread` are of the standardised
+        prediction. Out-of-bag measures average over all rows, each with its copies taken out; `oob_error_counted` and
+        `multiplicity_error` average the rows that came 0, 1, ... times (NaN where none ever did, with an infinite
+        standard error), and `spread` needs two runs, or a block.
+
+    Raises:
+        InputError: for sizes that are not positive, or a kernel that is not positive definite.
+
+    Examples:
+        >>> import jax, numpy as np
+        >>> from tinygp import kernels
+        >>> from quenched import processes
+        >>> x = np.linspace(0, 1, 20)
+        >>> law = processes.Empirical(x, np.sin(6 * x))
+        >>> rule = processes.GaussianProcess(kernels.ExpSquared(0.3), noise=0.01)
+        >>> points = processes.measure(law, rule, examples=[10, 20], runs=5, key=jax.random.key(0))
+        >>> bool(points.oob_error[1] < points.oob_error[0])
+        True
+    """
+    simulator, runs = LatinHypercube() if simulator is None else simulator, checks.whole("runs", runs, least=1)
+    checks.kind("simulator", simulator, Simulator, "LatinHypercube() or Plain()")
+    total, variance = total_of(total), checks.flag("variance", variance)
+    question = ask(law, rule, sweep, examples, total)
+    sizes, rows = question.axes["examples"], question.plan.laws[0].rows
+    pairs = [kernels.numbers_of(*pair) for pair in question.plan.pairs]
+    worlds = [world_of(n, sizes) for n, _ in pairs]
+    if batch is None:
+        batch = min(runs, max(1, min(int(PIECE / (simulator.draws * len(sizes) * rows**3)), WIDEST)))
+    block = block_of(rows, len(sizes), simulator, total, longest=sizes[-1], variance=variance)
+    result = question.measure(
+        (block, worlds), key=key, runs=runs, batch=batch,
+        executor=executor, folder=folder, label="data sets", finish=lambda done: finish(done, worlds, simulator.draws),
+        simulator=type(simulator).__name__, draws=simulator.draws, total=type(total).__name__,
+        jitter=max(jitter for _, jitter in pairs),
+    )  # fmt: skip
+    for name in ("multiplicity_error_stderr", "oob_error_counted_stderr", "spread_stderr"):
+        result[name] = result[name].fillna(np.inf)
+    return result

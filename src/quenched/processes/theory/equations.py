@@ -1,0 +1,104 @@
+r"""The fixed point at one size, and what follows from it at every row.
+
+$$u_i = u(g_i), \qquad g = \mathrm{diag}\, G(u) \qquad (\text{unique; Newton with Jacobian } M = (G \circ G)\,w)$$
+$$R = G (u \circ y), \qquad b = R - y, \qquad \varepsilon = (1 - M)^{-1} b^2, \qquad V = \varepsilon - b^2$$
+$$g^{oob} = g/(1-q), \qquad b^{oob} = b/(1-q), \qquad \varepsilon^{oob} = \varepsilon\,(1 - c)/(1-q)^2,
+  \qquad q = u g,\ c = w g^2$$
+
+Everything is an average over data sets; "oob" means over those without the row. The spectral radius of $M$ is below 1,
+so $V \ge 0$ exists. Arrays are NumPy's where the curve is computed, and JAX's where derivatives are wanted.
+[malzahn2002, eqs. (10) to (19); out-of-bag and cavity beyond the paper]
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from quenched.core.linear import namespace, repeat_while
+from quenched.core.types import Array, Outcome, is_traced
+from quenched.processes.theory.closures import Closure, Counts
+from quenched.processes.theory.responses import Prior, Response
+
+NEWTON_STEP = 1e-5
+"""A Newton step below this, relative, leaves an error of its square."""
+FORCING = 1e-2
+"""Relative accuracy of the linear system of a Newton step, at least, where it is solved by iteration."""
+ACCURATE = 1e-9
+"""Relative accuracy of a linear system whose solution is reported."""
+MAX_STEPS = 60
+
+
+class Solution(NamedTuple):
+    """What one size gives at each row; every array is `[N]` but the last three."""
+
+    g: Array  # posterior variance
+    mean: Array  # R, mean prediction
+    spread: Array  # V, variance of the prediction over data sets
+    error: Array  # eps
+    oob_variance: Array  # g_oob
+    oob_mean: Array  # mean prediction out of bag
+    oob_error: Array  # eps_oob
+    u: Array  # effective precision
+    kappa: Array  # w eps, so that V = G diag(kappa) G
+    outcome: Array  # an `Outcome` code
+    residual: Array  # largest relative change that one more plain iteration would make
+    steps: Array
+
+
+def solve(
+    prior: Prior, y: Array, s2: Array, counts: Counts, closure: Closure, start: Array
+) -> tuple[Solution, Response]:
+    """Solve the equations at one size. JAX arrays get the derivatives of the solution, by one more Newton step.
+
+    The posterior variances to begin with must not be below the solution: those of a smaller size, or the prior's.
+    With the solution comes the response that belongs to it.
+    """
+    xp = namespace(y)
+    if xp is np:
+        g, steps = _newton(prior, s2, counts, closure, start)
+    else:  # one differentiable Newton step at the solution has the derivatives of the solution
+        g, steps = jax.lax.stop_gradient(_newton(*jax.lax.stop_gradient((prior, s2, counts, closure, start))))
+        site = closure.site(g, counts, s2)
+        response = prior.respond(site.u)
+        gap = response.diagonal() - g
+        g = g + response.solve(jax.lax.stop_gradient(site.w), gap, xp.zeros_like(g), ACCURATE)
+    site = closure.site(g, counts, s2)
+    response = prior.respond(site.u)
+    residual = xp.max(xp.abs(response.diagonal() - g) / xp.where(g > 0, g, 1.0))
+    outcome = xp.where(residual < 1e-6, Outcome.converged, Outcome.stalled)
+    outcome = xp.where(xp.isfinite(residual), outcome, Outcome.failed)
+    R = response.apply(site.u * y)
+    b = R - y
+    eps = response.solve(site.w, b**2, b**2, ACCURATE)
+    V = response.square(site.w * eps)  # not eps - b^2, which loses digits
+    oob_error = eps * (1 - site.w * g**2) / site.keep**2
+    oob_mean = y + b / site.keep
+    found = Solution(g, R, V, eps, g / site.keep, oob_mean, oob_error, site.u, site.w * eps, outcome, residual, steps)
+    return found, response
+
+
+def _newton(prior: Prior, s2: Array, counts: Counts, closure: Closure, start: Array) -> tuple[Array, Any]:
+    """Newton's method for $g = diag G(u(g))$, and the number of its steps.
+
+    From above the solution the steps go down monotonically. A step is never let below a tenth of what it began with,
+    so that a start on the wrong side cannot leave the positive numbers.
+    """
+    xp = namespace(start)
+
+    def body(state: tuple[Array, Any, Any]) -> tuple[Array, Any, Any]:
+        g, change, count = state
+        site = closure.site(g, counts, s2)
+        response = prior.respond(site.u)
+        gap = response.diagonal() - g
+        accuracy = FORCING if is_traced(change) else min(FORCING, float(change) ** 2)
+        new = xp.maximum(g + response.solve(site.w, gap, gap, accuracy), 0.1 * (g + xp.minimum(gap, 0.0)))
+        return new, xp.max(xp.abs(new - g) / xp.where(g > 0, g, 1.0)), count + 1
+
+    def going(state: tuple[Array, Any, Any]) -> Any:
+        return (state[1] > NEWTON_STEP) & (state[2] < MAX_STEPS)  # NaN ends it, too
+
+    g, _, steps = repeat_while(going, body, (start, xp.asarray(np.inf), xp.asarray(0)))
+    return g, steps

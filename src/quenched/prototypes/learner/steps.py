@@ -1,0 +1,162 @@
+r"""The on-line step, and one pass of it over a table: pure JAX.
+
+The winner, the nearest prototype, moves by $w_S \leftarrow w_S + \mathrm{gain}_S\, (x - w_S)$.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from quenched.core.types import Array, Real
+
+
+def squared_distances(w: Array, x: Array) -> Array:
+    """$|x - w_S|^2$ for each prototype, from differences: a far origin costs no digits."""
+    return jnp.sum((w - x) ** 2, axis=1)
+
+
+def update(w: Array, x: Array, gain: Array, *, all_move: bool = False) -> Array:
+    r"""Make one on-line step (pure JAX): $w_S \leftarrow w_S + \mathrm{gain}_S\, (x - w_S)$ for the winner.
+
+    Args:
+        w: prototypes, shape `[K, N]`.
+        x: the example, shape `[N]`.
+        gain: step times $g(S, \sigma)$ for each prototype, shape `[K]`.
+        all_move: move all prototypes, not the nearest alone. Of two equally near ones the first wins.
+
+    Returns:
+        The prototypes after the step.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> from quenched.prototypes.learner.steps import update
+        >>> w, x, gain = jnp.array([[0.0, 0.0], [4.0, 0.0]]), jnp.array([1.0, 0.0]), jnp.array([0.5, 0.5])
+        >>> update(w, x, gain).tolist()
+        [[0.5, 0.0], [4.0, 0.0]]
+    """
+    if all_move:
+        return w + gain[:, None] * (x - w)
+    s = jnp.argmin(squared_distances(w, x))
+    w_s = jax.lax.dynamic_index_in_dim(w, s, keepdims=False)
+    # One row is written, in place under a loop: cheaper than `w + mask * (x - w)` and than a scatter.
+    return jax.lax.dynamic_update_index_in_dim(w, w_s + gain[s] * (x - w_s), s, 0)
+
+
+def repeated(gain: Array, times: Real) -> Array:
+    r"""The gain of some presentations in succession: each shrinks $x - w$ by $1 - \mathrm{gain}$.
+
+    A step beyond the example (gain above 1) has no fractional power; part of it is taken in proportion.
+    """
+    power = 1 - jnp.maximum(1 - gain, 0.0) ** times
+    return jnp.where(times == 1, gain, jnp.where(gain <= 1, power, gain * times))
+
+
+class World(NamedTuple):
+    """What stays the same during a pass; all of it values, so that no rule needs its own compilation."""
+
+    X: Array  # [n, N]
+    codes: Array  # [n] class of each row
+    weights: Array  # [n]
+    gains: Array  # [K, C] rate times g(S, sigma)
+    own: Array  # [K, C] whether prototype and class have the same label
+    window: Array | None  # of LVQ2.1
+    bound: Array  # squared distance of a runaway
+
+
+def _pair(d: Array, own: Array, window: Array) -> Array:
+    """Kohonen's pair, as a mask: nearest of the row's class and nearest of another, if inside the window."""
+    right = jnp.argmin(jnp.where(own, d, jnp.inf))
+    wrong = jnp.argmin(jnp.where(own, jnp.inf, d))
+    near, far = jnp.minimum(d[right], d[wrong]), jnp.maximum(d[right], d[wrong])
+    inside = jnp.sqrt(near) * (1 + window) >= jnp.sqrt(far) * (1 - window)
+    S = jnp.arange(d.shape[0])
+    return ((right == S) | (wrong == S)) & inside
+
+
+def _compete(d: Array, gain: Array, own: Array, window: Array | None, all_move: bool):
+    """Who moves: gains after the competition, whether a repetition ends the same way, how far movers are."""
+    if window is not None:
+        movers = _pair(d, own, window)
+        return jnp.where(movers, gain, 0.0), ~jnp.any(movers), jnp.max(jnp.where(movers, d, 0.0))
+    if all_move:
+        return gain, jnp.all(gain <= 1), jnp.max(d)
+    s = jnp.argmin(d)
+    # A winner that comes nearer wins again; one that is pushed away may not. On the spot, none moves.
+    return jnp.full_like(gain, gain[s]), ((gain[s] >= 0) & (gain[s] <= 1)) | (d[s] == 0), d[s]
+
+
+@functools.partial(jax.jit, static_argnames="all_move")
+def present(w: Array, world: World, order: Array, rows: Array, *, all_move: bool):
+    """Present the rows once in this order; stop early where a mover is out of bounds or not a number.
+
+    One turn of the loop is one presentation, or several that end the same way. The number of `rows` is a
+    value, not a shape: the arrays may be longer (see `pad`).
+
+    Returns:
+        The prototypes, whether they stayed inside the bound, the weight of the rows won `[K, C]` and the
+        weighted sum of squared distances.
+    """
+
+    def more(state):
+        i, _, _, reach, _, _ = state
+        return (i < rows) & (reach <= world.bound)
+
+    def body(state):
+        i, left, w, _, wins, squared = state
+        k = order[i]
+        x, code, weight = world.X[k], world.codes[k], world.weights[k]
+        d = squared_distances(w, x)
+        counted = jnp.where(left == 0, weight, 0.0)  # a row counts when it comes, not when it comes again
+        wins, squared = wins.at[jnp.argmin(d), code].add(counted), squared + counted * jnp.min(d)
+        left = left + counted
+        gain, steady, reach = _compete(d, world.gains[:, code], world.own[:, code], world.window, all_move)
+        times = jnp.where(steady, left, jnp.minimum(left, 1.0))
+        w = update(w, x, repeated(gain, times), all_move=all_move)
+        left = left - times
+        return jnp.where(left > 0, i, i + 1), left, w, reach, wins, squared
+
+    zero = jnp.asarray(0.0)
+    state = (jnp.asarray(0), zero, w, zero, jnp.zeros(world.gains.shape), zero)
+    _, _, w, reach, wins, squared = jax.lax.while_loop(more, body, state)
+    return w, reach <= world.bound, wins, squared
+
+
+def pad(array: np.ndarray) -> np.ndarray:
+    """The array with rows of zeros up to a round number, so that folds of similar size compile once."""
+    rows = len(array)
+    block = max(64, 2 ** (rows.bit_length() - 3))
+    return np.concatenate([array, np.zeros((-rows % block, *array.shape[1:]), array.dtype)])
+
+
+def nearest(prototypes: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest prototype of each row.
+
+    Args:
+        prototypes: shape `[K, N]`.
+        X: shape `[n, N]`.
+
+    Returns:
+        Its index `[n]` and the squared distance to it `[n]`. Memory beyond that does not grow with `n`.
+
+    Examples:
+        >>> index, squared = nearest(np.array([[0.0], [4.0]]), np.array([[1.0], [3.5]]))
+        >>> index.tolist(), squared.tolist()
+        ([0, 1], [1.0, 0.25])
+    """
+    centre = prototypes.mean(axis=0)
+    w = prototypes - centre  # |x|^2 - 2 x.w + |w|^2 loses digits far from the origin, so come near it
+    half = 0.5 * np.einsum("kn,kn->k", w, w)
+    index, squared = np.empty(len(X), dtype=np.intp), np.empty(len(X))
+    block = max(1, 2**20 // max(w.shape))
+    for first in range(0, len(X), block):
+        rows = slice(first, first + block)
+        x = X[rows] - centre
+        index[rows] = np.argmin(half - x @ w.T, axis=1)
+        away = x - w[index[rows]]
+        squared[rows] = np.einsum("nk,nk->n", away, away)
+    return index, squared

@@ -1,0 +1,190 @@
+r"""Where learning ends: the rest state that a start leads to, all of them in the small-rate limit, and yardsticks.
+
+At finite rate the flow is followed to rest (`asymptote`); what LVQ2.1 tends to is known in closed form (`runaway`). As
+$\eta \to 0$ with $\eta\alpha \to \infty$ all rest states of two prototypes in two clusters are listed
+(`rest_states`): *axis* states, both prototypes on the line through the centres; and the *unspecialised* state,
+prototypes that differ only in directions without signal. Stability comes from the eigenvalues of the flow.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from quenched.core import checks, flow
+from quenched.core.saddle.theory import QUICK
+from quenched.core.types import Array, InputError, Outcome, double
+from quenched.prototypes.model import (
+    SCIENCE,
+    VQ,
+    Law,
+    Numbers,
+    Rule,
+    Schedule,
+    Start,
+    TwoClusters,
+    count,
+    numbers,
+    start_of,
+)
+from quenched.prototypes.theory import rest_states, runaway
+from quenched.prototypes.theory.state import Flow, drift, in_units
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+Row = dict[str, np.ndarray]
+"""A rest state: `R`, `Q`, `error`, `growth` and the code of its `outcome`."""
+
+
+@functools.partial(jax.jit, compiler_options=QUICK)
+def _linear(n: Numbers, y: Array) -> tuple[Array, Array]:
+    r"""$dy/d(\eta\alpha)$ and its Jacobian for the independent overlaps: $R$, and the upper triangle of $Q$."""
+    K, M = n.g.shape
+    upper = np.triu_indices(K)
+    place = np.zeros((K, K), dtype=int)
+    place[upper] = np.arange(len(upper[0]))
+    place = np.maximum(place, place.T)
+
+    def force(y: Array) -> tuple[Array, Array]:
+        dR, dQ = drift(n, n.rate, y[: K * M].reshape(K, M), y[K * M :][place], all_move=False)
+        f = jnp.concatenate([dR.ravel(), dQ[upper]])
+        return f, f
+
+    jacobian, f = jax.jacfwd(force, has_aux=True)(y)
+    return f, jacobian
+
+
+@double
+def asymptote(
+    law: Law, rule: Rule, *, small_rate: bool = False, start: Start | None = None, **sweep: Any
+) -> xr.Dataset:
+    r"""What is learned from unlimited examples.
+
+    Args:
+        law: the world.
+        rule: the student, with a constant rate.
+        small_rate: False: the state in which the flow at the rule's rate comes to rest. True: all rest states for
+            $\eta \to 0$, $\eta\alpha \to \infty$ (two prototypes in `TwoClusters`), or the one that is reached from
+            `start`.
+        start: where the prototypes begin; `NearOrigin()` by default. With `small_rate` it is only for other worlds
+            and for `LVQ21`.
+        **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
+
+    Returns:
+        `R`, `Q`, `error`, `outcome`, and `growth` (the largest real part of the flow's eigenvalues: negative is
+        stable), for each unit of $\alpha$, or of $\eta\alpha$ with `small_rate`.
+
+        With `small_rate` in `TwoClusters` a dimension `state` lists `axis` (on the line through the centres, the most
+        stable one), `other` (VQ: labels swapped; LVQ1: a second one on the line), `unspecialised`, and then
+        what else there is on the line, up to a million standard deviations away: `other_2`, ..., and `reversed`,
+        `reversed_2`, ..., where each prototype lies on the side of the other class. One that does not exist has the
+        outcome `absent`. Off the line, rules other than VQ, LVQ1 and LVQ+ may have more.
+
+        Of `LVQ21` prototypes run away: the outcome is `diverged`, `error` is its limit all the same, `R` and `Q` are
+        NaN where they have none, and `growth` is the rate at which the faster prototype leaves.
+    """
+    question = SCIENCE.ask(law, rule, sweep)
+    start, small_rate = start_of(start), checks.flag("small_rate", small_rate)
+    if isinstance(rule.rate, Schedule):
+        raise InputError("Argument `rate` must be constant for an asymptote, but a schedule was given.")
+    listed = small_rate and isinstance(law, TwoClusters) and len(rule.prototypes(law)) == 2 and not rule.all_move
+    found: list[dict[str, Row]] = [
+        _list_states(*pair) if listed else {"reached": _follow(*pair, start, small_rate)}
+        for pair in question.plan.pairs
+    ]
+    always = {"axis", "other", "unspecialised"} if listed else set()
+    names = sorted(always.union(*found), key=_place)
+    K, M = count(law, rule)
+    absent = _row(np.full((K, M), np.nan), np.full((K, K), np.nan), np.nan, np.nan, Outcome.absent)
+    values = {
+        name: np.stack([np.stack([states.get(state, absent)[name] for state in names]) for states in found])
+        for name in absent
+    }
+    result = question.answer(values, axes={"state": names}, small_rate=int(small_rate))
+    return result if listed else result.isel(state=0, drop=True)
+
+
+def _place(state: str) -> tuple[int, int]:
+    """The place of a state in the list."""
+    name, _, number = state.partition("_")
+    first = ("reached", "axis", "other", "unspecialised", "reversed").index(name)
+    return (first, 1) if not number else (3 if name == "other" else 4, int(number))
+
+
+def _row(R: np.ndarray, Q: np.ndarray, error: float, growth: float, outcome: Outcome) -> Row:
+    """One rest state as arrays."""
+    values = {"R": R, "Q": Q, "error": error, "growth": growth, "outcome": int(outcome)}
+    return {name: np.asarray(value) for name, value in values.items()}
+
+
+def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> Row:
+    """The rest state that a start leads to."""
+    (K, M), n = count(law, rule), numbers(law, rule)
+    R, Q = (np.asarray(x) for x in start.overlaps(K, M))
+    pace = 1.0 if small_rate else float(rule.rate)
+    if rule.all_move:
+        end = runaway.end(n, R, Q, 0.0 if small_rate else pace)
+        outcome = Outcome.converged if end.rests else Outcome.diverged
+        return _row(end.R, end.Q, end.error, pace * end.growth, outcome)
+    unit = float(max(np.max(n.lam), np.sqrt(np.max(n.v))))  # accuracy is meant relative to the size of the world
+    n, R, Q = in_units(n._replace(rate=np.asarray(0.0 if small_rate else pace)), R, Q, unit)
+    upper, moving = np.triu_indices(K), Flow(n, False)
+
+    def widen(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        Q = np.zeros((K, K))
+        Q[upper] = Q.T[upper] = y[K * M :]
+        return y[: K * M].reshape(K, M), Q
+
+    def move(y: np.ndarray) -> np.ndarray:
+        f = moving.drift(np.concatenate([part.ravel() for part in widen(y)]))
+        return np.concatenate([f[: K * M], f[K * M :].reshape(K, K)[upper]])
+
+    def linear(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        f, jacobian = _linear(n, y)
+        return np.asarray(f), np.asarray(jacobian)
+
+    rest = flow.settle(move, linear, np.concatenate([R.ravel(), Q[upper]]))
+    R, Q = widen(rest.state)
+    error = moving.error(np.concatenate([R.ravel(), Q.ravel()])) if np.all(np.isfinite(rest.state)) else np.nan
+    return _row(unit * R, unit**2 * Q, error, pace * rest.growth, rest.outcome)
+
+
+def _list_states(law: TwoClusters, rule: Rule) -> dict[str, Row]:
+    """All rest states in the small-rate limit by their names."""
+    forward, backward = [], []
+    for state in rest_states.axis_states(law, rule):
+        (backward if state.reversed else forward).append(state)
+    if isinstance(rule, VQ):  # labels do not matter: the reversed state is the same with labels swapped
+        forward, backward = [*forward, *backward], []
+    named = dict(zip(("axis", "other"), forward, strict=False))
+    named |= {f"other_{i}": state for i, state in enumerate(forward[2:], 2)}
+    named |= {f"reversed_{i}" if i > 1 else "reversed": state for i, state in enumerate(backward, 1)}
+    if (unspecialised := rest_states.unspecialised_state(law, rule)) is not None:
+        named["unspecialised"] = unspecialised
+    return {name: _row(s.R, s.Q, s.error, s.growth, Outcome.converged) for name, s in named.items()}
+
+
+@double
+def escape_rate(law: TwoClusters, rule: Rule) -> float:
+    r"""How fast VQ leaves the unspecialised state: small differences grow as $e^{\kappa\alpha}$.
+
+    For $v_\pm = 1$ it is $\kappa = \eta\,[2\varphi_0(1 + 2\lambda^2 p_+p_-)/\sqrt D - \tfrac12]$ with
+    $\varphi_0 = 1/\sqrt{2\pi}$, per unit of $\alpha$; in general the largest eigenvalue of the flow there among
+    perturbations that are odd under the exchange of the prototypes. Negative: VQ never specialises from a small
+    perturbation.
+    """
+    if not isinstance(law, TwoClusters) or not isinstance(rule, VQ) or isinstance(rule.rate, Schedule):
+        raise InputError("The escape rate must be asked for `TwoClusters` and `VQ` with a constant rate, "
+                         f"but {type(law).__name__} and {type(rule).__name__} were given.")  # fmt: skip
+    R, Q = rest_states.unspecialised_overlaps(law, float(rule.rate))
+    n = numbers(law, rule)
+    _, jacobian = _linear(n, np.concatenate([R.ravel(), Q[np.triu_indices(2)]]))
+    apart = np.zeros((7, 3))  # R_+ - R_- in both directions, and Q_++ - Q_--
+    apart[[0, 1, 4], [0, 1, 2]], apart[[2, 3, 6], [0, 1, 2]] = 1.0, -1.0
+    return float(rule.rate) * float(np.max(np.linalg.eigvals(apart.T @ np.asarray(jacobian) @ apart / 2).real))

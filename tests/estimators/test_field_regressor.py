@@ -1,0 +1,125 @@
+"""FieldRegressor: exactness, units, weights and calibration."""
+
+import numpy as np
+import pytest
+
+from quenched import fields
+from quenched.estimators import FieldRegressor
+from quenched.fields.learner import modes
+from quenched.fields.learner.regression import regress
+from quenched.fields.practice import regression
+from tests.estimators.rows import waves, whole_values
+
+CONDITIONED = 1e-7  # two ways of computing, of matrices with condition numbers up to 1e8
+REWRITTEN = 1e-11  # one minimum, reached from data written down in two ways
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_on_the_points_of_the_grid_it_is_the_exact_regression(order):
+    X, y = waves(60)
+    model = FieldRegressor(points=60, order=order).fit(X, y)
+    at = np.random.default_rng(1).integers(5, 55, 60)
+    X = model.grid_[at][:, None]
+    grid = fields.Grid(given=[fields.Axis(0, 1, points=60)])
+    rows = np.linspace(0, 1, 60)[at][:, None]
+    rough, gains = fields.Difference(grid, grid.given[0], order), []
+    lay = fields.Grid(given=[fields.Axis(model.grid_[0], model.grid_[-1], points=60)])
+    for strength, noise in ((1e-3 / 60**order, 0.04), (1e-1 / 60**order, 0.09)):
+        data, prior = fields.GaussianData(rows, y, noise), fields.Gaussian(strength * rough)
+        truth = regress(fields.Problem(data, fields.Direct(grid), prior))
+        ours = regression.learn(lay, X, y, np.ones(60), order=order, strength=strength, noise=noise)
+        np.testing.assert_allclose(ours.mean, truth.mean, atol=CONDITIONED)
+        np.testing.assert_allclose(ours.variance, truth.variance, rtol=CONDITIONED)
+        gains.append(ours.log_evidence - truth.log_evidence)
+    # Both evidences are right up to the prior of the free polynomials, which is as wide as the noise.
+    assert gains[1] - gains[0] == pytest.approx(-0.5 * order * np.log(0.09 / 0.04), abs=CONDITIONED)
+
+
+def test_strength_and_noise_of_draws_from_the_prior_are_found_and_deviations_are_true():
+    lay, draw = modes.line_modes(100, 2), np.random.default_rng(0)
+    strengths, noises, inside = [], [], []
+    for _ in range(15):
+        c = np.append([0.0, 0.0], draw.normal(size=98) / np.sqrt(2e-3 * lay.roughness[2:]))
+        h = lay.fields @ c
+        X = draw.uniform(0.1, 0.9, (300, 1))
+        X[:2, 0] = 0.1, 0.9
+        truth = np.interp(X[:, 0], np.linspace(0, 1, 100), h)
+        model = FieldRegressor(order=2).fit(X, truth + 0.5 * draw.normal(size=300))
+        mean, deviation = model.predict(X, return_std=True)
+        inside.append(np.abs(mean - truth) < 1.645 * deviation)
+        noises.append(model.noise_)
+        strengths.append(model.strength_ / 0.96**3)  # the model's grid is shorter
+    assert 1 / 3 < np.exp(np.mean(np.log(strengths))) / 2e-3 < 3
+    np.testing.assert_allclose(np.mean(noises), 0.25, rtol=5 * np.sqrt(2 / 300 / 15))
+    assert 0.85 < np.mean(inside) < 0.95
+
+
+def test_given_strength_and_noise_are_used_and_evidence_finds_the_best_of_them():
+    X, y = waves(200)
+    best = FieldRegressor(order=2).fit(X, y)
+    for given in (
+        {"strength": best.strength_},
+        {"noise": best.noise_},
+        {"strength": best.strength_, "noise": best.noise_},
+    ):
+        model = FieldRegressor(order=2, **given).fit(X, y)
+        np.testing.assert_allclose(model.predict(X), best.predict(X), atol=0.01)
+        assert all(getattr(model, f"{name}_") == pytest.approx(value) for name, value in given.items())
+    for factor in (0.2, 5.0):
+        other = FieldRegressor(order=2, strength=factor * best.strength_).fit(X, y)
+        assert other.log_evidence_ < best.log_evidence_
+    orders = [FieldRegressor(order=k).fit(X, y) for k in (1, 2, 3)]
+    chosen = FieldRegressor().fit(X, y)
+    assert chosen.log_evidence_ == max(model.log_evidence_ for model in orders)
+    assert np.sqrt(chosen.noise_) == pytest.approx(0.2, rel=0.15)
+
+
+@pytest.mark.parametrize("seed", [4, 8, 10])
+def test_noise_is_known_to_its_last_digits_where_the_function_takes_nearly_all_of_the_values(seed):
+    X, y, weights = whole_values(seed)
+    X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0].astype(float)
+    found = regression.learn(regression.grid_for(X), X, y, weights)
+    assert found.noise < 1e-4
+    for phase in range(4):
+        moved = y + 1e-15 * np.cos(np.arange(len(y)) + phase)
+        other = regression.learn(regression.grid_for(X), X, moved, weights)
+        assert other.noise == pytest.approx(found.noise, rel=REWRITTEN, abs=0)
+
+
+def test_another_unit_of_the_values_changes_nothing_else():
+    X, y = waves(80)
+    one, two = FieldRegressor().fit(X, y), FieldRegressor().fit(5 - 100 * X, 1e3 - 50 * y)
+    mean, deviation = one.predict(X, return_std=True)
+    there, wider = two.predict(5 - 100 * X, return_std=True)
+    np.testing.assert_allclose(there, 1e3 - 50 * mean, rtol=CONDITIONED)
+    np.testing.assert_allclose(wider, 50 * deviation, rtol=CONDITIONED)
+    assert (two.order_, two.noise_) == (one.order_, pytest.approx(2500 * one.noise_, rel=CONDITIONED))
+    assert two.strength_ == pytest.approx(one.strength_ / 2500, rel=1e-5)
+    assert two.log_evidence_ == pytest.approx(one.log_evidence_ - 80 * np.log(50), abs=1e-6)
+
+
+def test_it_goes_on_straight_and_less_sure():
+    X, y = waves(80)
+    model = FieldRegressor().fit(X, y)
+    at = model.grid_[-1] + np.arange(4.0)[:, None]
+    mean, deviation = model.predict(at, return_std=True)
+    np.testing.assert_allclose(np.diff(mean, 2), 0, atol=CONDITIONED)
+    slope = (model.mean_[-1] - model.mean_[-2]) / (model.grid_[-1] - model.grid_[-2])
+    np.testing.assert_allclose(np.diff(mean), slope)
+    assert np.all(np.diff(deviation) > 0)
+    np.testing.assert_allclose(model.predict(model.grid_[:, None], return_std=True)[1] ** 2, model.variance_)
+
+
+def test_a_function_of_two_columns():
+    draw = np.random.default_rng(0)
+    X = draw.uniform(-1, [1, 99], size=(300, 2))
+    truth = np.sin(3 * X[:, 0]) * (X[:, 1] + 1) / 100
+    model = FieldRegressor().fit(X, truth + 0.1 * draw.normal(size=300))
+    mean, deviation = model.predict(X, return_std=True)
+    assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.04
+    assert 0.8 < np.mean(np.abs(mean - truth) < 1.645 * deviation) < 0.99
+    assert np.sqrt(model.noise_) == pytest.approx(0.1, rel=0.15)
+    assert model.mean_.shape == model.variance_.shape == (48, 48)
+    assert len(model.grid_) == 2
+    flat = FieldRegressor(points=16).fit(X, 1 + 2 * X[:, 0] - X[:, 1])
+    np.testing.assert_allclose(flat.predict([[2.0, -3.0]]), 8, atol=1e-6)

@@ -1,0 +1,360 @@
+"""Strategies for arguments, by their names: what a verb or a class takes is read from its signature.
+
+An argument is looked up as "verb or class.argument", then as "science.argument", then by its name alone. Where a verb
+takes long to compile, `FEW` limits the calls and the strategies keep to one shape, so that all calls share a program.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from tinygp import kernels
+
+import quenched
+from quenched import fields, mixtures, outliers, processes, prototypes, replica
+from tests.properties.common import KEY, hopeless
+
+# Numbers and tables ---------------------------------------------------------------------------------------------------
+
+usual = st.floats(0.1, 4.0)
+positive = st.one_of(usual, usual, st.sampled_from([1e-12, 1e-3, 50.0, 1e4]))
+"""Numbers that a user may give, with some far away."""
+shares = st.one_of(st.floats(0.05, 0.95), st.sampled_from([1e-12, 1 - 1e-12]))
+seeds = st.integers(0, 2**31)
+scales = st.sampled_from([1.0, 1.0, 1e-100, 1e-8, 1e8, 1e100])
+
+
+def increasing(values: st.SearchStrategy[float], length: int) -> st.SearchStrategy[list[float]]:
+    """Lists of one length, so that there is one program."""
+    return st.lists(values, min_size=length, max_size=length, unique=True).map(sorted)
+
+
+def table(rows: int, columns: int, seed: int, scale: float = 1.0) -> np.ndarray:
+    """Random numbers in three lumps."""
+    rng = np.random.default_rng(seed)
+    return scale * (rng.normal(size=(rows, columns)) + 3 * rng.integers(0, 3, (rows, 1)))
+
+
+tables = st.builds(table, st.just(24), st.just(2), seeds, scales)
+targets = st.builds(lambda seed, scale: table(24, 1, seed, scale)[:, 0], seeds, scales)
+plain_tables = st.builds(table, st.just(24), st.just(2), seeds)
+pairs = tables.map(lambda X: (X, np.arange(len(X)) % 2))
+kernel = st.builds(lambda amplitude, length: amplitude * kernels.ExpSquared(length), positive, positive)
+
+LINE = fields.Grid(over=[fields.Axis(0, 1, points=8, ends=fields.Periodic())])
+INPUTS = fields.Grid(given=[fields.Axis(0, 1, points=8)])
+places = st.lists(st.floats(0, 1), min_size=3, max_size=3)
+square, smooth = st.just(np.eye(8)), st.just(fields.Laplacian(LINE))
+flat = np.full(8, 1 / 8 / LINE.spacing)
+
+
+def prior_on(grid: fields.Grid, smoothness: float = 1.0, mass: float = 1.0) -> fields.Prior:
+    """A smooth field of finite size."""
+    return fields.Gaussian(smoothness * fields.Laplacian(grid) + fields.Mass(grid, mass))
+
+
+def rules_on(link: Any) -> st.SearchStrategy[Any]:
+    """Students with a link, of any smoothness."""
+    priors = st.builds(prior_on, st.just(link.grid), positive, positive)
+    return st.builds(fields.MaximumPosterior, st.just(link), priors, positive)
+
+
+def problem_on(link: Any, likelihood: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Problems with a link, of any smoothness."""
+    return st.builds(
+        fields.Problem, likelihood, st.just(link), st.builds(prior_on, st.just(link.grid), positive, positive)
+    )
+
+
+# Results that were computed once --------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _curve() -> Any:
+    return prototypes.curve(prototypes.TwoClusters(0.8), prototypes.LVQ1(0.2), alpha=[0.5, 1.0, 2.0])
+
+
+@functools.cache
+def _points() -> Any:
+    law, rule = prototypes.TwoClusters(0.8), prototypes.LVQ1(0.2)
+    return prototypes.measure(law, rule, alpha=[0.5, 1.0, 2.0], size=8, runs=12, key=KEY, tests=20)
+
+
+@functools.cache
+def _learning_curve() -> Any:
+    law = processes.Empirical(table(24, 2, 0), table(24, 1, 1)[:, 0])
+    return processes.curve(law, processes.GaussianProcess(kernels.ExpSquared(2.0), 0.1), examples=[6.0, 12.0, 24.0])
+
+
+MADE = (_curve, _points, _learning_curve)
+
+
+def called(verb: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """Call a verb; results are computed only here, because no strategy may draw random numbers of its own."""
+    made = {name: value() if any(value is one for one in MADE) else value for name, value in given.items()}
+    return verb(*[made.pop("results")], **made) if "results" in made else verb(**made)
+
+
+# By name --------------------------------------------------------------------------------------------------------------
+
+contaminated = st.builds(outliers.Contaminated, gamma=usual, eta=st.floats(-2, 6))
+two_clusters = st.builds(
+    prototypes.TwoClusters, prior=shares, separation=positive | st.just(0.0), variances=st.tuples(usual, usual)
+)
+winners = st.one_of(*(st.builds(rule, rate=positive) for rule in (prototypes.LVQ1, prototypes.LVQPlus, prototypes.VQ)))
+selections = st.sampled_from([outliers.SoftSelection(), outliers.HardSelection()])
+
+STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
+    # experiments
+    "alpha": st.floats(2.0, 20.0),
+    "size": st.just(8),
+    "runs": st.just(4),
+    "key": st.just(KEY),
+    "tests": st.just(20),
+    "batch": st.sampled_from([None, 2]),
+    "executor": st.none(),
+    "folder": st.none(),
+    "start": st.none(),
+    "measure.alpha": st.just(1.0),
+    # learners
+    "sample_weight": st.lists(st.floats(0.0, 5.0), min_size=24, max_size=24).filter(any),
+    "passes": st.integers(1, 50),
+    "accuracy": positive,
+    "data": pairs,
+    "shuffle": st.booleans(),
+    "equal_weights": st.booleans(),
+    "common": st.booleans(),
+    # fields of laws, rules and starts
+    "gamma": st.none() | positive,
+    "rate": positive,
+    "scale": positive,
+    "labels": st.none() | st.just((1, 2)),
+    "width": positive,
+    "separation": usual,
+    "variances": st.tuples(usual, usual),
+    "prior": shares,
+    "noise": positive,
+    "step": shares,
+    "least": shares,
+    "strength": positive,
+    "variance": positive,
+    # prototypes
+    "prototypes.law": two_clusters,
+    "prototypes.rule": winners,
+    "prototypes.passes": st.integers(1, 3),
+    "prototypes.curve.alpha": increasing(st.floats(0, 50), 3),
+    "prototypes.escape_rate.rule": st.builds(prototypes.VQ, rate=positive),
+    "prototypes.simulator": st.sampled_from([prototypes.Direct(), prototypes.Chain()]),
+    "prototypes.prototypes_per_class": st.integers(1, 3),
+    "prototypes.window": st.none() | st.floats(0.01, 1.0),
+    "prototypes.small_rate": st.booleans(),
+    "Clusters.priors": st.just([0.5, 0.5]),
+    "Clusters.labels": st.just([1, 2]),
+    "Clusters.separations": st.tuples(usual, usual),
+    "Clusters.gram": st.floats(-0.9, 0.9).map(lambda c: [[1.0, c], [c, 1.0]]),
+    "Decay.initial": positive,
+    "Decay.time": positive,
+    "Interpolated.rates": st.tuples(positive, positive),
+    "Interpolated.until": positive,
+    "NearOrigin.norm": positive,
+    "Overlaps.R": st.just(np.zeros((2, 2))),
+    "Overlaps.Q": st.just(np.eye(2)),
+    # mixtures
+    "mixtures.law": st.builds(mixtures.TwoGaussians, separation=usual),
+    "mixtures.rule": st.builds(mixtures.MaximumLikelihood, width=positive),
+    "mixtures.fit.rule": st.sampled_from([mixtures.Spherical(), mixtures.Diagonal(), mixtures.MaximumLikelihood(0.5)]),
+    "mixtures.data": tables,
+    "mixtures.components": st.integers(1, 4),
+    "mixtures.n_init": st.integers(1, 2),
+    "Annealed.from_width": st.none() | positive,
+    # outliers
+    "outliers.law": contaminated,
+    "outliers.rule": selections,
+    "outliers.curve.rule": st.just(outliers.HardSelection()),
+    "outliers.transitions.rule": st.just(outliers.HardSelection()),
+    "outliers.measure.rule": st.just(outliers.SoftSelection()),
+    "outliers.branch": st.sampled_from([None, *outliers.Branch]),
+    "outliers.eta": st.floats(-2, 6),
+    "outliers.prior": st.none() | positive,
+    "outliers.spread": st.none() | st.floats(1, 100),
+    "outliers.midpoint": st.none() | usual,
+    "outliers.temperature": positive,
+    "outliers.search": st.sampled_from([outliers.Flips(), outliers.Iteration()]),
+    "Contaminated.gamma": positive,
+    "CarriedStart.first": st.builds(outliers.RandomStart, scale=positive),
+    # processes
+    "processes.law": st.builds(processes.Empirical, plain_tables, targets),
+    "processes.rule": st.builds(processes.GaussianProcess, kernel, positive),
+    "processes.data": st.tuples(plain_tables, targets),
+    "processes.accuracy": st.floats(0.3, 1.0),
+    "processes.examples": st.floats(1, 100),
+    "processes.measure.examples": st.just(10.0),
+    "processes.steps": st.just(1),
+    "processes.tolerance": positive,
+    "processes.weights": st.lists(st.sampled_from([0.0, 1.0]), min_size=24, max_size=24),
+    "processes.variance": st.booleans(),
+    "processes.cheapest": st.booleans(),
+    "processes.rank": st.none() | st.just(8),
+    "processes.closure": st.sampled_from([None, processes.Cavity(), processes.Variational()]),
+    "processes.total": st.sampled_from([processes.PoissonTotal(), processes.FixedTotal()]),
+    "processes.simulator": st.sampled_from([processes.Plain(), processes.LatinHypercube(4)]),
+    "processes.aim": st.sampled_from([processes.Evidence(), processes.PredictedError(0.5)]),
+    "processes.X": tables,
+    "processes.y": targets,
+    "processes.tune": st.just(False),
+    "processes.check": st.just(0),
+    "processes.names": st.sampled_from([None, ["a", "b"]]),
+    "processes.forecast.examples": st.sampled_from([None, [12.0, 24.0, 100.0]]),
+    "processes.error": positive,
+    "processes.gain": st.floats(0.1, 0.9),
+    "Empirical.inputs": st.just(np.eye(6)),
+    "Empirical.targets": st.just(np.arange(6.0)),
+    "Empirical.centre": usual,
+    "GaussianProcess.kernel": st.sampled_from([kernels.ExpSquared(1.0), np.eye(6)]),
+    "LatinHypercube.draws": st.integers(1, 32),
+    "PredictedError.ratio": positive,
+    # fields
+    "fields.law": st.lists(st.floats(-5, 5), min_size=8, max_size=8).map(
+        lambda logs: fields.TrueDensity(LINE, np.exp(logs) / np.exp(logs).sum() / LINE.spacing)
+    ),
+    "fields.rule": rules_on(fields.LogDensity(LINE)),
+    "fields.curve.law": st.builds(
+        fields.TrueFunction, st.just(INPUTS), st.lists(st.floats(-1e3, 1e3), min_size=8, max_size=8), positive
+    ),
+    "fields.curve.rule": rules_on(fields.Direct(INPUTS)),
+    "fields.examples": st.just(5),
+    "fields.curve.examples": st.integers(8, 1000) | st.just([8, 20, 1000]),
+    "fields.data": places,
+    "fields.problem": problem_on(fields.LogDensity(LINE), st.builds(fields.DensityData, places)),
+    "fields.regress.problem": problem_on(
+        fields.Direct(INPUTS), st.builds(fields.GaussianData, places, places, positive)
+    ),
+    "fields.data_space": st.none() | st.booleans(),
+    "fields.method": st.builds(fields.Newton, mass=positive),
+    "fields.tolerance": st.floats(1e-12, 1e-3),
+    "fields.max_steps": st.integers(1, 20),
+    "fields.solve.start": st.sampled_from([fields.Uniform(), fields.Empirical(), fields.Kernel(0.1)]),
+    "fields.field": st.lists(st.floats(-3, 3), min_size=8, max_size=8),
+    "fields.grid": st.just(LINE),
+    "TrueFunction.grid": st.just(INPUTS),
+    "TrueFunction.values": st.just(np.zeros(8)),
+    "TrueDensity.density": st.just(flat),
+    "fields.axis": st.just(LINE.axes[0]),
+    "fields.order": st.integers(1, 3),
+    "fields.value": positive,
+    "fields.upper": st.none() | usual,
+    "fields.link": st.just(fields.LogDensity(LINE)),
+    "fields.prior": st.just(prior_on(LINE)),
+    "fields.likelihood": st.just(fields.DensityData([0.1, 0.2])),
+    "fields.points": st.just([0.1, 0.2]),
+    "fields.targets": st.just([1.0, 2.0]),
+    "DensityData.weights": st.none() | st.just([1.0, 2.0]),
+    "fields.operator": smooth,
+    "fields.mean": st.none() | usual,
+    "fields.given": st.just(np.zeros(8)),
+    "Dense.given": square,
+    "Filter.W": square,
+    "Grid.given": st.just([LINE.axes[0]]),
+    "Grid.over": st.just(LINE.axes[0]),
+    "Axis.low": st.floats(-1, 0),
+    "Axis.high": usual,
+    "Axis.points": st.integers(2, 9),
+    "Axis.ends": st.sampled_from([fields.Free(), fields.Periodic()]),
+    "fields.epsilon": positive,
+    "fields.mass": positive,
+    "fields.conditional": st.booleans(),
+    # users' own energies, and what is done with results
+    "replica.problem": st.just(
+        replica.Problem(energy=lambda u, Q: 0.5 * (1 - u) ** 2, norm=lambda R, Q: 0.5 * Q)
+    ),
+    "result": st.sampled_from(MADE),
+    "results": st.sampled_from(MADE),
+    "curve": st.sampled_from(MADE),
+    "points": st.sampled_from(MADE),
+    "variables": st.sampled_from([None, "error", ["error"], ["R", "Q"]]),
+    "allowance": st.floats(0, 1),
+    "relative_allowance": st.floats(0, 1),
+    "x": st.sampled_from([None, "alpha", "examples"]),
+    "ax": st.none(),
+    "path": st.just("result.nc"),
+}  # fmt: skip
+
+SWEPT = {"prototypes": "rate", "mixtures": "width", "outliers": "eta", "processes": "noise", "fields": "strength"}
+"""A field that each science sweeps."""
+ALWAYS = {
+    "processes.forecast": ("rule", "tune"),
+    "processes.tune": ("rule", "steps"),
+    "processes.most_likely": ("steps",),
+}
+"""Optional arguments that keep a verb short."""
+FEW = {
+    "prototypes.curve": 4, "prototypes.measure": 3, "prototypes.asymptote": 2, "mixtures.curve": 1,
+    "mixtures.phase_lines": 1, "mixtures.transitions": 1, "mixtures.measure": 2,
+    "outliers.curve": 1, "outliers.transitions": 1, "outliers.measure": 2,
+    "outliers.asymptote": 3, "processes.curve": 2, "processes.measure": 2, "processes.most_likely": 2,
+    "processes.tune": 2, "processes.forecast": 2, "fields.measure": 2, "replica.curve": 2, "replica.transitions": 1,
+}  # fmt: skip
+"""Calls with good arguments of verbs that take long to compile; they get no options and share a program."""
+
+
+def verbs() -> dict[str, Callable[..., Any]]:
+    """Every public function of the package, found where it is exported."""
+    homes = {science: importlib.import_module(f"quenched.{science}") for science in quenched.SCIENCES}
+    found = {f"{science}.{name}": getattr(home, name) for science, home in homes.items() for name in home.__all__}
+    found |= {name: getattr(quenched, name) for name in quenched.__all__}
+    found |= {f"replica.{name}": getattr(replica, name) for name in ("curve", "transitions") if hasattr(replica, name)}
+    return {name: thing for name, thing in found.items() if inspect.isroutine(thing)}
+
+
+def declarations() -> dict[str, type]:
+    """Every public class that a user makes something with, where it is exported; no bases, nor what verbs return."""
+    found, bases = {}, ("Law", "Rule", "Start", "Total", "LearningMatrix", "Laplace")
+    for science in quenched.SCIENCES:
+        home = importlib.import_module(f"quenched.{science}")
+        for name in home.__all__:
+            thing = getattr(home, name)
+            if isinstance(thing, type) and not inspect.isabstract(thing) and not issubclass(thing, enum.Enum):
+                found[f"{science}.{name}"] = thing
+    return {name: cls for name, cls in found.items() if cls.__name__ not in bases and "Fitted" not in name}
+
+
+def strategy(name: str, argument: str) -> st.SearchStrategy[Any] | None:
+    """The strategy of an argument of a verb or class, by the longest name that is known."""
+    science, _, own = name.rpartition(".")
+    for key in (f"{name}.{argument}", f"{own}.{argument}", f"{science}.{argument}", argument):
+        if key in STRATEGIES:
+            return STRATEGIES[key]
+    return None
+
+
+def good(name: str, thing: Callable[..., Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Arguments as they should be: those that are needed and, unless calls are few, some of the others."""
+    needed, more = {}, {}
+    for argument, about in inspect.signature(thing).parameters.items():
+        found = strategy(name, argument)
+        if about.kind is about.VAR_KEYWORD:
+            science = name.partition(".")[0]
+            more |= {SWEPT[science]: increasing(usual, 2)} if science in SWEPT else {}
+        elif about.kind is about.VAR_POSITIONAL and found is None:
+            continue
+        elif about.default is about.empty or argument in ALWAYS.get(name, ()):
+            assert found is not None, f"{name} needs `{argument}`, which has no strategy"
+            needed[argument] = found
+        elif found is not None and name not in FEW:
+            more[argument] = found
+    return st.fixed_dictionaries(needed, optional={} if name in FEW else more)
+
+
+def wrong(name: str, thing: Callable[..., Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """The same but for one argument, which may be unknown to the function."""
+    known = inspect.signature(thing).parameters.values()
+    which = ["unheard_of" if about.kind is about.VAR_KEYWORD else about.name
+             for about in known if about.kind is not about.VAR_POSITIONAL or about.name in STRATEGIES]  # fmt: skip
+    return st.builds(lambda found, one, junk: found | {one: junk}, good(name, thing), st.sampled_from(which), hopeless)
