@@ -136,9 +136,9 @@ def _learn(
     c = np.stack([rows.omega[a:b] @ rows.Z[a:b] for a, b in itertools.pairwise(rows.ends)]) / mass[:, None]
     length = float(mass @ (c * c).sum(1)) / rows.number
     v = max(variance - length / N, NARROWEST * variance) if gamma is None else 1 / float(gamma)
-    rho = 1.0 if hebb else max(variance / v, 1.0) if spread is None else spread
-    eta = 0.0 if hebb else np.log(SHARE / (1 - SHARE)) if eta is None else eta
-    scales = (np.array([float(one)]) for one in (1 / v, rho, eta))
+    rho = 1.0 if hebb else max(variance / v, 1.0) if spread is None else float(spread)
+    odds = 0.0 if hebb else float(np.log(SHARE / (1 - SHARE))) if eta is None else float(eta)
+    scales = (np.array([one]) for one in (1 / v, rho, odds))
     state = State((c if start is None else start)[None], np.zeros((1, len(c))), *scales)
     if not isinstance(rule, HardSelection) or start is not None:
         return learn(rule, rows, state, free, accuracy=accuracy, passes=passes)
