@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from quenched.core import fixed_point, flow
+from quenched.core import flow
 from quenched.core.types import Outcome
 from tests import tolerances
 
@@ -75,42 +75,3 @@ def test_the_host_marks_times_that_are_not_reached():
     assert flow.follow(lambda t, y: -y, np.ones(1), np.array([1e3]), max_steps=16).outcome.tolist() == [Outcome.stalled]
     lost = flow.follow(lambda t, y: np.nan * y, np.ones(1), np.array([1.0]))
     assert lost.outcome.tolist() == [Outcome.failed]
-
-
-@pytest.mark.parametrize("newton", [True, False])
-def test_root_and_its_implicit_derivative(double, newton):
-    solve = lambda a: fixed_point.root(lambda x, a: x**2 - a, jnp.array(1.0), a, newton=newton).value  # noqa: E731
-    assert float(solve(2.0)) == pytest.approx(np.sqrt(2), abs=1e-12)
-    assert float(jax.grad(solve)(2.0)) == pytest.approx(1 / (2 * np.sqrt(2)), rel=1e-9)
-
-
-def test_root_that_does_not_exist_is_marked(double):
-    found = fixed_point.root(lambda x, _: x**2 + 1.0, jnp.array(0.7), max_steps=50)
-    assert int(found.outcome) != Outcome.converged
-    assert float(found.residual) >= 1.0
-
-
-def test_damped_fixed_point(double):
-    # x <- -1.5 x + 1 diverges undamped; the fixed point is 0.4
-    update = lambda x, _: 1 - 1.5 * x  # noqa: E731
-    assert float(fixed_point.fixed_point(update, jnp.array(0.0), damping=0.5).value) == pytest.approx(0.4, abs=1e-10)
-    assert int(fixed_point.fixed_point(update, jnp.array(0.0), max_steps=50).outcome) != Outcome.converged
-
-
-def test_second_derivatives_of_three_equations(double):
-    """x^3 = a, y = b x^2, z = x y + b: derivatives of a root that was found elsewhere."""
-
-    def system(x, args):
-        a, b = args
-        return jnp.stack([x[0] ** 3 - a, x[1] - b * x[0] ** 2, x[2] - x[0] * x[1] - b]), jnp.stack([x[2] * x[0]])
-
-    def value(args):
-        a, b = jax.lax.stop_gradient(args)
-        x = jnp.stack([jnp.cbrt(a), b * jnp.cbrt(a) ** 2, a * b + b])
-        return fixed_point.implicit(system, (x, jnp.stack([x[2] * x[0]])), args)[3]  # b (a + 1) a^(1/3)
-
-    a, b = 2.0, 0.7
-    hessian = jax.jit(jax.hessian(value))(jnp.array([a, b]))
-    by_b = 4 / 3 * a ** (1 / 3) + a ** (-2 / 3) / 3
-    expected = [[b * (4 / 9 * a ** (-2 / 3) - 2 / 9 * a ** (-5 / 3)), by_b], [by_b, 0]]
-    np.testing.assert_allclose(hessian, expected, atol=1e-12)
