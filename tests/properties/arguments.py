@@ -271,6 +271,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "fields.mass": positive,
     "fields.conditional": st.booleans(),
     # users' own energies, and what is done with results
+    "replica.limits": st.just((1.0, 2.0)),
     "replica.problem": st.just(
         replica.Problem(energy=lambda u, Q: 0.5 * (1 - u) ** 2, norm=lambda R, Q: 0.5 * Q)
     ),

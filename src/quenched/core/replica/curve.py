@@ -78,9 +78,8 @@ def curve(problem: Problem, *, alpha: Any, branches: bool = False, start: Any = 
     result = xr.Dataset(
         {key: (dims, value.reshape(shape)) for key, value in many.items()},
         axes | {"branch": np.arange(count)},
-        {"problem": results.describe(problem), "version": results.version(), "format": results.FORMAT,
-         "science": "replica", "source": "theory"},
-    )  # fmt: skip
+        results.provenance("replica", problem=results.describe(problem), source="theory"),
+    )
     single = {key: 0 for key, given in {"alpha": alpha, **control}.items() if np.ndim(given) == 0}
     result = result.isel(single)
     return result if branches else result.isel(branch=0, drop=True)

@@ -45,6 +45,8 @@ class Replica(saddle.Theory):
       \frac{2z^2}{Q} \frac{\partial f}{\partial z} = 0 .$$
     """
 
+    furthest = 1.5
+
     def landmarks(self, x: Any, theta: Setting) -> Landmarks:
         """Gaps and panels."""
         return (_landmarks if isinstance(x, jax.Array) else _landmarks_on_host)(x, theta)

@@ -62,10 +62,7 @@ def transitions(
     for name in result.data_vars:
         if str(name).endswith("_outcome"):
             result[name] = result[name].where(result[name].notnull(), Outcome.absent.name).astype(str)
-    result.attrs = {
-        "problem": results.describe(problem), "version": results.version(), "format": results.FORMAT,
-        "science": "replica", "source": "lines", "along": along,
-    }  # fmt: skip
+    result.attrs = results.provenance("replica", problem=results.describe(problem), source="lines", along=along)
     if alpha is None:
         return result.isel(alpha=0, drop=True)
     return result.isel(alpha=0) if np.ndim(alpha) == 0 else result

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from quenched.core.saddle.path import count_unstable
-from quenched.core.saddle.state import ACCURACY, FURTHEST, STEPS, TOLERANCE
+from quenched.core.saddle.state import ACCURACY, STEPS, TOLERANCE
 from quenched.core.saddle.theory import Evaluation, Point, Theory, control_of, evaluate
 from quenched.core.types import Outcome, double
 
@@ -39,7 +39,7 @@ def solve(theory: Theory, theta: Any, start: Any, *, relaxations: int = 0, along
         if left == np.inf or np.abs(best.equations).max() <= TOLERANCE or damping > 1e8:
             break
         step = best.relaxed if count < relaxations else _damp(best, damping)
-        x = at + step * min(1.0, FURTHEST / max(np.abs(step).max(), 1e-300))
+        x = at + step * min(1.0, theory.furthest / max(np.abs(step).max(), 1e-300))
         trial = evaluate(theory, x, theta, along, control)
     residual = float(np.abs(best.equations).max())
     outcome = Outcome.converged if residual < ACCURACY else Outcome.failed if count < STEPS - 1 else Outcome.stalled

@@ -20,8 +20,6 @@ TOLERANCE, ACCURACY = 1e-13, 1e-9
 """The search ends where equations leave less than the first; a state is one where they leave less than the second."""
 STEPS = 120
 """Steps of a search at most."""
-FURTHEST = 1.0
-"""The longest step in any unknown."""
 
 
 class Found(NamedTuple):
@@ -124,7 +122,7 @@ def _descend(theory: Theory, theta: Any, start: Array, relaxations: Array) -> tu
         damped = -solve_linear(normal + damping * jnp.diag(jnp.diagonal(normal) + 1e-12), J.T @ G)
         step = jnp.where(jnp.all(jnp.abs(newton) * jnp.maximum(damping, 1.0) < 0.5), newton, damped)
         step = jnp.where(count < relaxations, theory.relax(best.x, G), step)
-        step = step * jnp.minimum(1.0, FURTHEST / jnp.max(jnp.abs(step)))
+        step = step * jnp.minimum(1.0, theory.furthest / jnp.max(jnp.abs(step)))
         return best, best.x + step, damping, count + 1
 
     def unfinished(carry: tuple[_Trial, Array, Array, Array]) -> Array:

@@ -44,6 +44,9 @@ class Theory(abc.ABC):
     theory (a constant of the module, or a frozen dataclass of functions) and put every number into $\theta$.
     """
 
+    furthest = 1.0
+    """The longest step of a search in any unknown."""
+
     @abc.abstractmethod
     def kernel(self, x: Array, theta: Any, marks: Any) -> Kernel:
         """Equations, free energy and readings: smooth in `x` and `theta`, without loops.
