@@ -10,9 +10,9 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from quenched import outliers
-from quenched.outliers.learner import em
 from quenched.outliers.theory.setting import Setting
 from quenched.papers.dietrich1998 import printed
+from tests.tolerances import SAME
 
 LAW, SOFT, HARD = outliers.Contaminated(gamma=10.0), outliers.SoftSelection(), outliers.HardSelection()
 
@@ -166,10 +166,9 @@ def test_e13_the_denominator_of_the_overlap(points):
     assert abs(R - float(points.R)) < 5 * float(points.R_stderr)
 
 
-def test_soft_em_without_outliers_is_the_hebb_vector(double):
-    """The limiting case of section 4."""
-    rng = np.random.default_rng(0)
-    rows = em.Rows(jnp.asarray(rng.normal(size=(40, 7))), jnp.asarray((rng.random((1, 40)) < 0.5).astype(float)))
-    belief = em.Belief(jnp.asarray(10.0), jnp.asarray([-200.0]))
-    found = em.relax(rows, belief, jnp.ones((1, 7)) / 7)
-    np.testing.assert_allclose(found.c, em.hebb(rows, belief).c, rtol=1e-12)
+def test_soft_em_without_outliers_is_the_hebb_vector():
+    """The limiting case of section 4, on the same samples."""
+    given = {"alpha": 5.0, "eta": -200.0, "size": 7, "runs": 3, "key": jax.random.key(0)}
+    soft, hebb = (outliers.measure(LAW, rule, **given) for rule in (SOFT, outliers.Hebb()))
+    for name in ("R_run", "Q_run"):
+        np.testing.assert_allclose(soft[name], hebb[name], rtol=SAME)
