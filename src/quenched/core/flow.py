@@ -124,17 +124,22 @@ class _Tsitouras(RK45):
         [0, 1.5, -4.0, 2.5],
     ])  # fmt: skip
 
+    def stages(self, t: float, y: np.ndarray, f: np.ndarray, h: float) -> np.ndarray:
+        """The field at the seven stages of a step, the first of which is known."""
+        K = np.empty((7, y.size))
+        K[0] = f
+        for s in range(1, 7):
+            K[s] = self.fun(t + ROWS[s, 7] * h, y + h * (ROWS[s, :s] @ K[:s]))
+        return K
+
     @np.errstate(over="ignore", invalid="ignore")  # a step too far is tried again, shorter
     def _step_impl(self) -> Any:
         K, length = self.K, self.h_abs
         while length > 10 * np.spacing(self.t):
             t = min(self.t + length, self.t_bound)
             h = t - self.t
-            K[0] = self.f
-            for s in range(1, 6):
-                K[s] = self.fun(self.t + self.C[s] * h, self.y + h * (self.A[s, :s] @ K[:s]))
+            K[:] = self.stages(self.t, self.y, self.f, h)
             y = self.y + h * (self.B @ K[:6])
-            K[6] = self.fun(t, y)
             scale = self.atol + self.rtol * np.maximum(np.abs(self.y), np.abs(y))
             error = float(np.sqrt(np.mean(np.square(h * (self.E @ K) / scale))))
             ideal = 0.9 * error**self.error_exponent if error else np.inf
@@ -144,6 +149,11 @@ class _Tsitouras(RK45):
                 return True, None
             length = h * (min(max(ideal, 0.2), 0.9) if np.isfinite(ideal) else 0.2)
         return False, self.TOO_SMALL_STEP
+
+
+ROWS = np.zeros((7, 8))
+"""Shares of the stages in the state at each stage, and in the last column its time: in this form all are alike."""
+ROWS[:6, :5], ROWS[6, :6], ROWS[:, 7] = _Tsitouras.A, _Tsitouras.B, [*_Tsitouras.C, 1.0]
 
 
 def follow(
@@ -156,6 +166,7 @@ def follow(
     bound: float = BOUND,
     max_steps: int = MAX_STEPS,
     until: Callable[[np.ndarray, np.ndarray], bool] | None = None,
+    stages: Callable[[float, np.ndarray, np.ndarray, float], np.ndarray] | None = None,
 ) -> Trajectory:
     """Follow a flow from time 0 on the host and return its state at `times`.
 
@@ -168,9 +179,12 @@ def follow(
         bound: a state with a component beyond it has diverged.
         max_steps: of the integrator.
         until: a condition on $y$ and $F$ after a step; where it is met the state is taken as that at all later times.
+        stages: of $t$, $y$, $F$ and the length of a step: the field at its seven stages, in one call of a program.
     """
     end = max(float(times[-1]), 1e-12)
     solver = _Tsitouras(field, 0.0, start, end, rtol=rtol, atol=atol, first_step=min(FIRST, end))
+    if stages is not None:
+        solver.stages = stages  # pyright: ignore[reportAttributeAccessIssue]
     states, done = np.full((len(times), start.size), np.nan), 0
     for _ in range(max_steps):
         solver.step()
@@ -218,6 +232,7 @@ def settle(
     horizon: float = 1e4,
     bound: float = BOUND,
     tolerance: float = 1e-12,
+    stages: Callable[[float, np.ndarray, np.ndarray, float], np.ndarray] | None = None,
 ) -> Rest:
     """Follow an autonomous flow to its end, at most for `horizon`, and find the rest state there.
 
@@ -231,6 +246,7 @@ def settle(
         horizon: how long to follow the flow at most.
         bound: a state with a component beyond it has diverged.
         tolerance: accuracy of the rest state, relative to its largest component or 1.
+        stages: as in `follow`.
     """
     slow = SLOW
 
@@ -243,7 +259,10 @@ def settle(
         slow, found = slow / 10, _rest_near(linear, y, tolerance)
         return found is not None and _is_attracted(y - found.state, found.jacobian)
 
-    path = follow(lambda t, y: field(y), start, np.array([horizon]), rtol=1e-6, atol=1e-8, bound=bound, until=is_over)
+    path = follow(
+        lambda t, y: field(y), start, np.array([horizon]), rtol=1e-6, atol=1e-8, bound=bound, until=is_over,
+        stages=stages,
+    )  # fmt: skip
     end = path.states[-1]
     if path.outcome[-1] == Outcome.diverged:
         return Rest(np.full_like(end, np.nan), Outcome.diverged, np.nan, np.full((end.size, end.size), np.nan))

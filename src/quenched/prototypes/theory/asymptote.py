@@ -134,24 +134,23 @@ def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> Row:
         return _row(end.R, end.Q, end.error, pace * end.growth, outcome)
     unit = float(max(np.max(n.lam), np.sqrt(np.max(n.v))))  # accuracy is meant relative to the size of the world
     n, R, Q = in_units(n._replace(rate=np.asarray(0.0 if small_rate else pace)), R, Q, unit)
-    upper, moving = np.triu_indices(K), Flow(n, False)
-
-    def widen(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        Q = np.zeros((K, K))
-        Q[upper] = Q.T[upper] = y[K * M :]
-        return y[: K * M].reshape(K, M), Q
-
-    def move(y: np.ndarray) -> np.ndarray:
-        f = moving.drift(np.concatenate([part.ravel() for part in widen(y)]))
-        return np.concatenate([f[: K * M], f[K * M :].reshape(K, K)[upper]])
+    moving, upper = Flow(n, False, pace=False), np.triu_indices(K)
+    place = np.concatenate([np.arange(K * M), K * M + np.ravel_multi_index(upper, (K, K))])  # independent overlaps
+    both = np.zeros((K, K), dtype=int)
+    both[upper] = np.arange(len(upper[0]))
+    widen = np.concatenate([np.arange(K * M), K * M + np.maximum(both, both.T).ravel()])
 
     def linear(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         f, jacobian = _linear(n, y)
         return np.asarray(f), np.asarray(jacobian)
 
-    rest = flow.settle(move, linear, np.concatenate([R.ravel(), Q[upper]]))
-    R, Q = widen(rest.state)
-    error = moving.error(np.concatenate([R.ravel(), Q.ravel()])) if np.all(np.isfinite(rest.state)) else np.nan
+    rest = flow.settle(
+        lambda y: moving(0.0, y[widen])[place], linear, np.concatenate([R.ravel(), Q[upper]]),
+        stages=lambda t, y, f, h: moving.stages(t, y[widen], f[widen], h)[:, place],
+    )  # fmt: skip
+    end = rest.state[widen]
+    R, Q = end[: K * M].reshape(K, M), end[K * M :].reshape(K, K)
+    error = moving.error(end) if np.all(np.isfinite(end)) else np.nan
     return _row(unit * R, unit**2 * Q, error, pace * rest.growth, rest.outcome)
 
 

@@ -159,40 +159,60 @@ def state(
 
 
 @functools.partial(jax.jit, static_argnames="all_move", compiler_options=QUICK)
-def _kernel(n: Numbers, t: Array, y: Array, all_move: bool) -> Array:
-    r"""$dy/d(\eta\alpha)$ of overlaps $y = (R, Q)$, one after the other, then the error there and the rate."""
-    K, M = n.g.shape
-    R, Q = y[: K * M].reshape(K, M), y[K * M :].reshape(K, K)
-    rate = jnp.asarray(rate_at(n.rate, t), float)
-    dR, dQ = drift(n, rate, R, Q, all_move=all_move)
-    return jnp.concatenate([dR.ravel(), dQ.ravel(), jnp.stack([error_of(n, R, Q), rate])])
+def _kernel(n: Numbers, t: Array, y: Array, K: Array, span: Array, pace: Array, all_move: bool) -> Array:
+    r"""The flow at stages of a step, `[7, size of y + 1]`, with the error in the last column.
+
+    Args:
+        n: law and rule in numbers.
+        t: time at the beginning of the step.
+        y: overlaps $(R, Q)$ there, one after the other.
+        K: stages that are known.
+        span: the first stage to compute and the one after the last, and the length of the step.
+        pace: 1 for $\dot y$, 0 for $dy/d(\eta\alpha)$.
+        all_move: whether all prototypes move, rather than the winner.
+    """
+    rows, (k, m) = jnp.asarray(flow.ROWS), n.g.shape
+
+    def stage(s: Array, K: Array) -> Array:
+        x = y + span[2] * (rows[s, :7] @ K[:, :-1])
+        R, Q = x[: k * m].reshape(k, m), x[k * m :].reshape(k, k)
+        rate = jnp.asarray(rate_at(n.rate, t + rows[s, 7] * span[2]), float)
+        dR, dQ = drift(n, rate, R, Q, all_move=all_move)
+        moved = jnp.where(pace > 0, rate, 1.0) * jnp.concatenate([dR.ravel(), dQ.ravel()])
+        return K.at[s].set(jnp.append(moved, error_of(n, R, Q)))
+
+    return jax.lax.fori_loop(span[0].astype(int), span[1].astype(int), stage, K)
 
 
 class Flow:
-    """The flow of a law and a rule on the host: one compiled program for all worlds of one shape.
+    r"""The flow of a law and a rule on the host: one compiled program for all worlds of one shape.
 
-    Overlaps are one vector, $R$ and then $Q$, row by row.
+    Overlaps are one vector, $R$ and then $Q$, row by row. Time is $\alpha$ or, without `pace`, $\eta\alpha$ at a
+    constant rate, which may be 0.
     """
 
-    def __init__(self, n: Numbers, all_move: bool):
-        self.shape = np.shape(n.g)
-        self._n, self._all_move = jax.device_put(n), all_move
+    def __init__(self, n: Numbers, all_move: bool, *, pace: bool = True):
+        k, m = np.shape(n.g)
+        self._n, self._all_move, self._pace = jax.device_put(n), all_move, float(pace)
+        self._empty = np.zeros((7, k * m + k * k + 1))
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
-        r"""$\dot y$ at time $\alpha$."""
-        found = self._read(t, y)
-        return found[-1] * found[:-2]
-
-    def drift(self, y: np.ndarray) -> np.ndarray:
-        r"""$dy/d(\eta\alpha)$ at a constant rate, which may be 0."""
-        return self._read(0.0, y)[:-2]
+        """The derivative of the overlaps by time."""
+        return self._read(t, y, self._empty, 0, 1, 0.0)[0, :-1]
 
     def error(self, y: np.ndarray) -> float:
         """The error."""
-        return float(self._read(0.0, y)[-2])
+        return float(self._read(0.0, y, self._empty, 0, 1, 0.0)[0, -1])
 
-    def _read(self, t: float, y: np.ndarray) -> np.ndarray:
-        return np.asarray(_kernel(self._n, t, y, self._all_move))
+    def stages(self, t: float, y: np.ndarray, f: np.ndarray, h: float) -> np.ndarray:
+        """The field at the stages of a step."""
+        known = self._empty.copy()
+        known[0, :-1] = f
+        return self._read(t, y, known, 1, 7, h)[:, :-1]
+
+    def _read(self, t: float, y: np.ndarray, known: np.ndarray, first: int, last: int, h: float) -> np.ndarray:
+        span = np.array([first, last, h], dtype=float)
+        return np.asarray(_kernel(self._n, t, y, known, span, self._pace, self._all_move))
 
 
 def follow(n: Numbers, begin: tuple[np.ndarray, np.ndarray], times: np.ndarray, all_move: bool) -> State:
@@ -201,7 +221,9 @@ def follow(n: Numbers, begin: tuple[np.ndarray, np.ndarray], times: np.ndarray, 
     unit = np.sqrt(np.max(n.v))
     n, R, Q = in_units(n, *begin, unit)
     moving = Flow(n, all_move)
-    path = flow.follow(moving, np.concatenate([np.ravel(R), np.ravel(Q)]), times, **STEPS[winners.way(K)])
+    path = flow.follow(
+        moving, np.concatenate([np.ravel(R), np.ravel(Q)]), times, stages=moving.stages, **STEPS[winners.way(K)]
+    )
     reached = path.outcome == Outcome.converged
     error = [moving.error(y) if there else np.nan for y, there in zip(path.states, reached, strict=True)]
     R, Q = path.states[:, : K * M].reshape(-1, K, M), path.states[:, K * M :].reshape(-1, K, K)
