@@ -13,7 +13,6 @@ import importlib.metadata
 import io
 import json
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ import numpy as np
 from quenched.core import checks, controls, store
 from quenched.core.store import OutputError as OutputError
 from quenched.core.system import require_memory
-from quenched.core.types import InputError, Key, outcome_names
+from quenched.core.types import InputError, Key
 
 if TYPE_CHECKING:
     import h5py
@@ -67,43 +66,6 @@ def describe(declared: Any) -> str:
         return list(value) if isinstance(value, tuple) else value
 
     return json.dumps(plain(declared), default=lambda value: getattr(value, "__name__", type(value).__name__))
-
-
-def assemble(
-    values: Mapping[str, Any],
-    plan: controls.Plan,
-    axes: Mapping[str, np.ndarray],
-    dims: Mapping[str, tuple[str, ...]],
-    coords: Mapping[str, Any],
-    **attrs: Any,
-) -> xr.Dataset:
-    """Name the axes of arrays `[points, *axes, *dims of the variable]` and describe where they come from.
-
-    Args:
-        values: variable to array; points in the order of `plan`.
-        plan: the sweep.
-        axes: further controls, common to all points, in the order of the array axes.
-        dims: the dimensions each order parameter has by itself.
-        coords: coordinates of those dimensions.
-        **attrs: what else to say.
-    """
-    import xarray as xr
-
-    law, rule = plan.laws[0], plan.rules[0]
-    named = {}
-    for name, value in values.items():
-        array = np.asarray(value).reshape((*plan.shape, *np.shape(value)[1:]))
-        array = outcome_names(array) if name == "outcome" else array
-        named[name] = ((*plan.dims, *axes, *dims.get(name, ())), array)
-    every = {**plan.coords, **{name: (name, axis) for name, axis in axes.items()}, **coords}
-    about = {"law": describe(law), "rule": describe(rule), "version": version(), "format": FORMAT}
-    model = sys.modules[type(law).__module__]
-    attrs = {**getattr(model, "ATTRS", {}), **attrs}
-    result = xr.Dataset(named, every, {**about, "sweep": " ".join(plan.dims), **attrs})
-    for name, words in getattr(model, "LABELS", {}).items():
-        if name in result.variables:
-            result[name].attrs["long_name"] = words
-    return result
 
 
 def seed(key: Key) -> str:
