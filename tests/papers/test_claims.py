@@ -17,5 +17,5 @@ def test_verdicts_follow_from_numbers(path):
 
 def test_every_paper_is_read():
     assert {path.parent.name for path in SOURCES} == {
-        "papers", "barkai1994", "biehl2006", "dietrich1998", "lemm1999", "malzahn2002"
+        "papers", "reproduction", "barkai1994", "biehl2006", "dietrich1998", "lemm1999", "malzahn2002"
     }  # fmt: skip

@@ -102,7 +102,7 @@ def test_the_printed_hard_theory_is_rejected_by_its_angle():
     """Granted 0.02, which is a quarter of it, the angle of (B4) would pass."""
     points = outliers.measure(drawn.LAW, drawn.HARD, alpha=20.0, eta=2.0, size=100, runs=40, key=jax.random.key(4))
     exact = outliers.curve(drawn.LAW, drawn.HARD, alpha=20.0, eta=2.0, branch="informed")
-    wrong = drawn.printed(drawn.HARD, 20.0, 2.0)
+    wrong = drawn.solve_printed(drawn.HARD, 20.0, 2.0)
     assert statements._tried(points, 100, {name: float(exact[name]) for name in ("Delta", "Phi")}).passed
     assert not statements._tried(points, 100, wrong).passed
     assert not statements._tried(points, 100, {"Phi": wrong["Phi"]}).passed

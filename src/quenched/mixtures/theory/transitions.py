@@ -177,15 +177,15 @@ def _separations(setting: Setting, width: float, alphas: np.ndarray) -> list[dic
 
 @double
 def transitions(
-    law: TwoGaussians, rule: MaximumLikelihood, *, alpha: Any, along: str = "width", **sweep: Any
+    law: TwoGaussians, rule: MaximumLikelihood, *, along: str = "width", alpha: Any, **sweep: Any
 ) -> xr.Dataset:
     r"""Where the state changes, over the sample size: the lines of the phase diagram.
 
     Args:
         law: the world.
         rule: the student.
-        alpha: increasing sample sizes (examples per dimension), or one.
         along: the control in which transitions are sought: `"width"`, or `"separation"` at the width of the rule.
+        alpha: increasing sample sizes (examples per dimension), or one.
         **sweep: any other field of the law or the rule; a sequence becomes a dimension of the result.
 
     Returns:

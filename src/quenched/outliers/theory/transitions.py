@@ -67,13 +67,15 @@ def transitions(
     if type(rule) not in THEORIES:
         raise InputError("Argument `rule` must be SoftSelection, HardSelection or Gibbs, "
                          f"but {type(rule).__name__} has one branch.")  # fmt: skip
+    checks.kind("along", along, str, "the name of a control")
     if along in sweep:
         raise InputError(f"Argument `{along}` must not be given where it is sought, but it is {sweep[along]!r}.")
     path, question = _path(law, rule, along), SCIENCE.ask(law, rule, sweep, alpha=alpha)
     alphas = question.axes["alpha"]
     checks.positive("alpha", alphas)
     every = [(*pair, a) for pair in question.plan.pairs for a in alphas]
-    found = [_lines(_trace(*one, path, limits)) for one in track(every, "theory")]
+    between = None if limits is None else _check_limits(path, limits)
+    found = [_lines(_trace(*one, path, between)) for one in track(every, "theory")]
     names = dict.fromkeys(name for one in found for name in one)
     missing = {name: Outcome.absent if name.endswith("_outcome") else np.nan for name in names}
     values = {name: np.array([(missing | one)[name] for one in found]).reshape(-1, len(alphas)) for name in names}
@@ -94,10 +96,15 @@ def _trace(law: Contaminated, rule: Rule, alpha: float, path: str, limits: tuple
     if path == "eta" and limits is None:
         return trace(theory, theta)
     own = saddle.control_of(theta, path)
-    low, high = (own / RANGE, own * RANGE) if limits is None else (float(limit) for limit in limits)
-    if not low < high or (path != "eta" and low <= 0):
+    return trace_along(theory, theta, path, (own / RANGE, own * RANGE) if limits is None else limits)
+
+
+def _check_limits(path: str, limits: Any) -> tuple[float, float]:
+    """The lowest and the highest value of a control."""
+    given = checks.increasing("limits", limits, least=-np.inf)
+    if given.shape != (2,) or (path != "eta" and given[0] <= 0):
         raise InputError(f"Argument `limits` must be a low and a high value of the control, but {limits} was given.")
-    return trace_along(theory, theta, path, (low, high))
+    return float(given[0]), float(given[1])
 
 
 def _lines(branches: Branches) -> dict[str, Any]:

@@ -138,13 +138,13 @@ def _integrate(
     rivals = jnp.asarray([np.delete(index, S) for S in index])  # [K, K-1]
     others = jnp.asarray([np.delete(np.arange(K - 1), T) for T in range(K - 1)])  # [K-1, K-2]
     mean_h, _ = project(mix, R)
-    norms = jnp.diagonal(Q)
+    norms, v = jnp.diagonal(Q), jnp.asarray(mix.v)
 
     def one(S: Array, T: Array, k: Array) -> tuple[Array, Array]:
         mean = 2 * (mean_h[S, k] - mean_h[T, k]) - (norms[S] - norms[T])
         step = Q[S] - Q[T]  # [K-1, K]
-        cov = 4 * mix.v[k] * (step[:, S][:, None] - step[:, T])
-        cov = at_least(cov, 4 * mix.v[k] * SHARED * jnp.max(norms))
+        cov = 4 * v[k] * (step[:, S][:, None] - step[:, T])
+        cov = at_least(cov, 4 * v[k] * SHARED * jnp.max(norms))
 
         def boundary(t: Array, rest: Array) -> Array:
             slope = cov[rest, t] / cov[t, t]
