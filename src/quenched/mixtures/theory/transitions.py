@@ -205,7 +205,7 @@ def transitions(
         1.0
     """
     checks.kind("law", law, TwoGaussians, "a TwoGaussians law")
-    if along not in ALONG:
+    if not isinstance(along, str) or along not in ALONG:
         raise InputError(f'Argument `along` must be "width" or "separation", but {along!r} was given.')
     if along in sweep:
         raise InputError(f"Argument `{along}` must not be given, but it is sought.")
