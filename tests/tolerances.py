@@ -34,7 +34,7 @@ FIXED_POINT = 5e-6
 """EM stops when it gains less than 1e-12 of the level, which is quadratic in the distance that is left."""
 
 MINIMUM = 1e-5
-"""One minimum reached from two starts, each to a residual of 1e-7 at a rate of at most 0.99."""
+"""One minimum reached from two starts."""
 
 FINITE_SIZE = 0.004
 """Mean overlaps of 1,000 runs at N = 200 deviate from the N -> infinity theory by less, noise included."""

@@ -1,12 +1,10 @@
 """Forecasts: what they say of worlds that are known, when they refuse, and how they are read the other way."""
 
-import functools
 import importlib
 
 import jax
 import numpy as np
 import pytest
-import threadpoolctl
 import xarray as xr
 from tinygp import kernels
 
@@ -20,37 +18,9 @@ from quenched.processes.model import Empirical, GaussianProcess
 from quenched.processes.practice import examples_for, forecast, trials
 from quenched.processes.simulation import subsets
 from quenched.processes.theory import continuation
+from tests.processes.forecasts import RULE, VALUES, N, answer, fixed, world
 
 room = importlib.import_module("quenched.processes.practice.forecast")  # its name is that of the function
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Small matrices: two threads for each only wait for each other."""
-    with threadpoolctl.threadpool_limits(1):
-        yield
-
-
-N = 60
-RULE = GaussianProcess(kernels.ExpSquared(1.0), 0.4)
-VALUES = [f"{name}{end}" for name in ("error", "gain", "rmse") for end in ("", "_low", "_high")]
-
-
-def world(rows, seed, noise=0.4):
-    """A known teacher with two inputs that have unit variance."""
-    draw = np.random.default_rng(seed)
-    X = draw.uniform(-np.sqrt(3), np.sqrt(3), size=(rows, 2))
-    return X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + noise * draw.normal(size=rows)
-
-
-def fixed(X, y, **arguments):
-    """A forecast without tuning, which is quick."""
-    return forecast(X, y, **{"rule": RULE, "tune": False, "examples": [len(y)]} | arguments)
-
-
-@functools.cache
-def answer():
-    return fixed(*world(N, 0), examples=[15, N, 2 * N, 600, 601], check=8)
 
 
 # What is said ---------------------------------------------------------------------------------------------------------

@@ -1,13 +1,11 @@
 """When there is no forecast, when it is rough, and tables that cannot be worked with."""
 
-import functools
 import importlib
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
-import threadpoolctl
 from tinygp import kernels
 
 from quenched.core import progress
@@ -15,37 +13,9 @@ from quenched.core.types import InputError
 from quenched.processes.model import GaussianProcess
 from quenched.processes.practice import copies, forecast, trials
 from quenched.processes.simulation import subsets
+from tests.processes.forecasts import RULE, VALUES, N, answer, fixed, world
 
 room = importlib.import_module("quenched.processes.practice.forecast")  # its name is that of the function
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Small matrices: two threads for each only wait for each other."""
-    with threadpoolctl.threadpool_limits(1):
-        yield
-
-
-N = 60
-RULE = GaussianProcess(kernels.ExpSquared(1.0), 0.4)
-VALUES = [f"{name}{end}" for name in ("error", "gain", "rmse") for end in ("", "_low", "_high")]
-
-
-def world(rows, seed, noise=0.4):
-    """A known teacher with two inputs that have unit variance."""
-    draw = np.random.default_rng(seed)
-    X = draw.uniform(-np.sqrt(3), np.sqrt(3), size=(rows, 2))
-    return X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + noise * draw.normal(size=rows)
-
-
-def fixed(X, y, **arguments):
-    """A forecast without tuning, which is quick."""
-    return forecast(X, y, **{"rule": RULE, "tune": False, "examples": [len(y)]} | arguments)
-
-
-@functools.cache
-def answer():
-    return fixed(*world(N, 0), examples=[15, N, 2 * N, 600, 601], check=8)
 
 
 # When it refuses ------------------------------------------------------------------------------------------------------

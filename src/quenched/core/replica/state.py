@@ -14,8 +14,7 @@ from quenched.core.replica.averages import Nodes, nodes
 from quenched.core.replica.landmarks import landmarks
 from quenched.core.replica.problem import Problem
 from quenched.core.replica.theory import REPLICA, Readings, Setting, differentiate, order_parameters
-from quenched.core.saddle.theory import QUICK
-from quenched.core.types import Array, Real, is_traced, require_double
+from quenched.core.types import QUICK, Array, Real, is_traced, require_double
 
 STARTS = np.array([(c, Q, 1.0) for c in (0.2, 0.9) for Q in (0.1, 1.0, 10.0)])
 """Where the search begins by default: cosine, $Q/\\rho^2$, $z$."""

@@ -20,8 +20,7 @@ from quenched.core import saddle
 from quenched.core.replica.averages import Nodes, nodes
 from quenched.core.replica.landmarks import Landmarks, landmarks
 from quenched.core.replica.problem import Problem
-from quenched.core.saddle.theory import QUICK
-from quenched.core.types import Array, Real
+from quenched.core.types import QUICK, Array, Real
 
 
 class Setting(NamedTuple):

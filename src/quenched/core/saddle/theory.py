@@ -18,15 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import Array, InputError
-
-QUICK = (
-    {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
-    if jax.__version__.startswith("0.10.")  # a version that does not have an option raises
-    else None
-)
-"""Options of the compiler that halve the time of compilation and cost nothing in a program of milliseconds. They may
-stand on programs that are called from the host only."""
+from quenched.core.types import QUICK, Array, InputError
 
 
 class Kernel(NamedTuple):

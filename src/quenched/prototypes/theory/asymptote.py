@@ -16,8 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks, flow
-from quenched.core.saddle.theory import QUICK
-from quenched.core.types import Array, InputError, Outcome, double
+from quenched.core.types import QUICK, Array, InputError, Outcome, double
 from quenched.prototypes.model import (
     SCIENCE,
     VQ,

@@ -19,8 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import flow
-from quenched.core.saddle.theory import QUICK
-from quenched.core.types import Array, Outcome, Real, require_double
+from quenched.core.types import QUICK, Array, Outcome, Real, require_double
 from quenched.prototypes.model import SCIENCE, Law, Numbers, Rule, Start, count, numbers, rate_at, start_of
 from quenched.prototypes.theory import winners
 
