@@ -160,18 +160,9 @@ def zero_between(
     ends: tuple[float, float],
     width: float = 1e-15,
 ) -> tuple[State | None, Outcome]:
-    """The state between two knots where a test function changes sign.
+    """The state between two knots where a test function, with values `ends` there, changes sign, to a share of the way.
 
-    Args:
-        course: what is followed.
-        a: one knot.
-        b: the next.
-        test: the function; it may be infinite on one side.
-        ends: its values at the knots.
-        width: the accuracy, as a share of the way.
-
-    Returns:
-        The state, and `converged`; `failed` where the function jumps over zero or the curve is lost.
+    The function may be infinite on one side. The outcome is `failed` where it jumps over zero or the curve is lost.
     """
     chord = (b.z - a.z) / np.linalg.norm(b.z - a.z)
 
