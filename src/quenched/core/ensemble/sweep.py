@@ -17,17 +17,8 @@ import jax
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.ensemble.program import (
-    ClusterError,
-    Executor,
-    Local,
-    OnHost,
-    Piece,
-    Program,
-    Result,
-    build,
-    is_number,
-)
+from quenched.core.ensemble import program as programs
+from quenched.core.ensemble.program import ClusterError, Executor, Local, OnHost, Piece, Program, Result, is_number
 from quenched.core.progress import progress
 from quenched.core.store import Damaged, Store
 from quenched.core.system import require_memory
@@ -38,12 +29,7 @@ _place: contextvars.ContextVar[tuple[Executor | None, Any]] = contextvars.Contex
 
 @contextlib.contextmanager
 def place(executor: Executor | None = None, folder: str | os.PathLike[str] | None = None) -> Iterator[None]:
-    """Set where the ensembles of a block run and keep their pieces, unless they are given a place of their own.
-
-    Args:
-        executor: `Local()`, `Processes(...)` or `Dask(...)`.
-        folder: where finished pieces are kept.
-    """
+    """Set where the ensembles of a block run and keep their pieces, unless they are given a place of their own."""
     before = _place.set((executor, folder))
     try:
         yield
@@ -162,7 +148,7 @@ def ensemble(
         raise InputError(f"Argument `function` must be a function of (key, parameters), but it is {function!r}.")
     key, points = checks.key(key), _points(parameters)
     store = None if folder is None else Store.open(folder)
-    program = build(function, points[0], str(jax.random.key_impl(key)), runs, batch, vectorized)
+    program = programs.build(function, points[0], str(jax.random.key_impl(key)), runs, batch, vectorized)
     work = _Work(program, key, points, runs, store)
     missing = work.load()
     try:
@@ -220,11 +206,7 @@ class _Work:
         self.computed = self.loaded = self.damaged = 0
 
     def load(self) -> list[Piece]:
-        """Take what is on disk; return the pieces that are not.
-
-        Raises:
-            InputError: if nothing is, and nothing can be written there.
-        """
+        """Take what is on disk; return the pieces that are not."""
         missing = []
         for piece in self.pieces:
             leaves = None
@@ -267,11 +249,7 @@ class _Work:
                 "rest.")  # fmt: skip
 
     def ensemble(self) -> Ensemble:
-        """All runs.
-
-        Raises:
-            RuntimeError: if every run raised an exception.
-        """
+        """All runs."""
         if self.raised.all():
             raise RuntimeError(f"All {self.raised.size} runs failed. {self.messages[0]}")
         failed = self.raised.copy()
@@ -282,8 +260,8 @@ class _Work:
         if self.store is not None and self.store.unsaved:
             self._warn(f"The result is complete, but {len(self.store.unsaved)} of its files could not be saved in "
                        f"{self.store.folder}: {self.store.unsaved[0]}.")  # fmt: skip
-        values, width = jax.tree.unflatten(self.structure, self.values), self.program.width
-        return Ensemble(values, failed, tuple(self.messages), self.computed, self.loaded, self.damaged, width)
+        counts = self.computed, self.loaded, self.damaged, self.program.width
+        return Ensemble(jax.tree.unflatten(self.structure, self.values), failed, tuple(self.messages), *counts)
 
     def _warn(self, sentence: str) -> None:
         self.messages.append(sentence)
@@ -297,11 +275,7 @@ class _Work:
         return f"{total.hexdigest()}.piece"
 
     def _read(self, piece: Piece) -> list[np.ndarray] | None:
-        """The leaves of a piece on disk, which may have more runs than are asked for; None if it has not as many.
-
-        Raises:
-            Damaged: if it is not as it was written.
-        """
+        """The leaves of a piece on disk, which may have more runs than are asked for; None if it has not as many."""
         body = None if self.store is None else self.store.read(self._name(piece), self._name(piece))
         sizes = [math.prod(shape) for shape in self.shapes]
         rows = 0 if body is None else len(body) // max(1, 8 * sum(sizes))

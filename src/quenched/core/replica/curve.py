@@ -133,13 +133,14 @@ def _solve(theta: Setting, along: str, starts: np.ndarray, relaxed: int = RELAXE
 
 
 def _missing(outcome: Outcome) -> State:
-    return State(*[np.nan] * 6, outcome, np.nan)
+    return State._make([*[np.nan] * 6, outcome, np.nan])
 
 
 def _read(problem: Problem, point: saddle.Point) -> State:
     """A point as order parameters."""
     c, Q, z = point.x[0], np.exp(point.x[1]), np.exp(point.x[2])
-    return State(c * np.sqrt(problem.rho2 * Q), Q, z, point.free_energy, *point.readings, point.outcome, point.residual)
+    R, (energy, stability) = c * np.sqrt(problem.rho2 * Q), map(float, point.readings)
+    return State(R, Q, z, point.free_energy, energy, stability, point.outcome, point.residual)
 
 
 def _single(theta: Setting, along: str, values: np.ndarray, start: np.ndarray | None) -> list[list[State]]:
