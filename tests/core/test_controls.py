@@ -37,11 +37,6 @@ def test_a_tuple_field_sweeps_only_as_rows():
     assert [w.pair for w in plan.laws] == [(1.0, 2.0), (3.0, 4.0)]
 
 
-def test_stack_puts_points_on_one_axis():
-    plan = controls.expand(World(), Student(), {"size": [1.0, 2.0]})
-    np.testing.assert_array_equal(controls.stack(plan.laws).size, [1.0, 2.0])
-
-
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [

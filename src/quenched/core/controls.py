@@ -1,22 +1,15 @@
-"""Controls are keywords: any field of the law or the rule, a scalar fixes it, a sequence sweeps it.
-
-`expand` turns keywords into a `Plan`: the grid of all combinations, each a checked (law, rule) pair. `stack` puts
-the pairs on one leading axis, so that a whole sweep is one vectorised call.
-"""
+"""Controls are keywords: any field of the law or the rule, a scalar fixes it, a sequence sweeps it."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from quenched.core.types import NOT_NUMBERS, InputError, as_numbers
-
-_T = TypeVar("_T")
 
 
 class Plan(NamedTuple):
@@ -35,16 +28,7 @@ class Plan(NamedTuple):
 
 
 def expand(law: Any, rule: Any, controls: dict[str, Any]) -> Plan:
-    """Make the plan of a sweep.
-
-    Args:
-        law: the declared law.
-        rule: the declared rule.
-        controls: keyword to scalar or sequence. A name that both have is given as `law_name` or `rule_name`.
-
-    Raises:
-        InputError: for a name that neither has or both have, or a value that is not allowed.
-    """
+    """The grid of all combinations of controls; a name that law and rule both have is `law_name` or `rule_name`."""
     for name, declared in (("law", law), ("rule", rule)):
         if not dataclasses.is_dataclass(declared) or isinstance(declared, type):
             raise InputError(f"Argument `{name}` must be a declared {name}, but {declared!r} was given.")
@@ -68,11 +52,6 @@ def expand(law: Any, rule: Any, controls: dict[str, Any]) -> Plan:
     dims = tuple(name for name, *_ in swept)
     coords = {name: _coordinate(values) for name, _, _, values in swept}
     return Plan(dims, tuple(len(values) for *_, values in swept), coords, laws, rules)
-
-
-def stack(declared: Sequence[_T]) -> _T:
-    """Laws (or rules) of equal structure on one leading axis."""
-    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf, dtype=float) for leaf in leaves]), *declared)
 
 
 def fields(declared: Any) -> dict[str, Any]:

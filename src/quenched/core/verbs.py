@@ -44,29 +44,21 @@ def _nothing(*_: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Science:
-    """What the verbs of a science have in common.
+    """What the verbs of a science have in common."""
 
-    Attributes:
-        name: that of the package.
-        laws: the classes of its laws, and how to describe them in an error: "a law such as TwoClusters()".
-        rules: the same for its rules.
-        reports: what theory and simulation both report, and the dimensions that each has by itself.
-        check: a function of law and rule that raises an error for a pair that does not go together.
-        coordinates: a function of law and rule that gives the coordinates of the dimensions in `reports`.
-        labels: variable or control to words for an axis; the attribute `long_name` in a result.
-        attrs: attributes that every result has, such as the variable that is plotted by default.
-        command: the command for data of one's own, where a law is a table that cannot be typed.
-    """
-
-    name: str
-    laws: tuple[Any, str]
+    name: str  # that of the package
+    laws: tuple[
+        Any, str
+    ]  # the classes of its laws, and how to describe them in an error: "a law such as TwoClusters()"
     rules: tuple[Any, str]
-    reports: Mapping[str, tuple[str, ...]]
-    check: Callable[[Any, Any], Any] = _nothing
-    coordinates: Callable[[Any, Any], dict[str, Any]] = _nothing
-    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    attrs: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    command: str = ""
+    reports: Mapping[
+        str, tuple[str, ...]
+    ]  # what theory and simulation both report, and the dimensions each has by itself
+    check: Callable[[Any, Any], Any] = _nothing  # raises an error for a law and a rule that do not go together
+    coordinates: Callable[[Any, Any], dict[str, Any]] = _nothing  # of the dimensions in `reports`, from law and rule
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)  # variable or control to words for an axis
+    attrs: Mapping[str, str] = dataclasses.field(default_factory=dict)  # that every result has
+    command: str = ""  # the command for data of one's own, where a law is a table that cannot be typed
 
     def ask(
         self,
@@ -91,9 +83,6 @@ class Science:
             least: the least value of each of `axes`.
             most: the largest.
             **axes: increasing controls that are no fields, such as `alpha`; one number drops the dimension.
-
-        Raises:
-            InputError: for an unknown law, rule or field, or for values out of range.
         """
         self.check_pair(law, rule)
         for name, value in axes.items():
@@ -123,31 +112,19 @@ class Science:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """A checked question: all points of the sweep, and the axes that each of them has.
-
-    Attributes:
-        science: whose question it is.
-        plan: the points, each a law and a rule.
-        axes: values of the controls that are not points, increasing unless the one passed through is falling.
-        dims: names of the swept controls, in the order given.
-    """
+    """A checked question: all points of the sweep, and the axes that each of them has."""
 
     science: Science
-    plan: controls.Plan
-    axes: dict[str, np.ndarray]
-    dims: tuple[str, ...]
+    plan: controls.Plan  # the points, each a law and a rule
+    axes: dict[str, np.ndarray]  # controls that are not points, increasing unless the one passed through is falling
+    dims: tuple[str, ...]  # names of the swept controls, in the order given
     _dropped: dict[str, bool]
     _places: np.ndarray | None  # of the last axis, as its values were given
 
     def map(self, function: Callable[..., Any], label: str = "theory") -> dict[str, np.ndarray]:
-        """Evaluate a function at each point and each value of the first axis.
+        """Evaluate a function at each point and each value of the first axis: arrays `[points, first axis, ...]`.
 
-        Args:
-            function: of a law, a rule and a value of the first axis, if there is one, to a dictionary or named tuple.
-            label: what the progress bar shows.
-
-        Returns:
-            Arrays `[points, first axis, ...]`.
+        It takes a law, a rule and a value of the first axis, if there is one, to a dictionary or named tuple.
         """
         first = next(iter(self.axes.values()), None)
         every = [(*pair, *rest) for pair in self.plan.pairs for rest in ([()] if first is None else first[:, None])]

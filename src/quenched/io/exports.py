@@ -18,10 +18,6 @@ def as_json(result: xr.Dataset, **more: Any) -> str:
     """A result as JSON: `coords`, `data_vars` and `attrs` as xarray's `to_dict` gives them, and what else is given.
 
     Numbers that are not finite are null.
-
-    Args:
-        result: from any verb.
-        **more: further entries.
     """
     return json.dumps(_plain({**result.to_dict(), **more}), ensure_ascii=False, allow_nan=False)
 
@@ -42,11 +38,7 @@ def _plain(value: Any) -> Any:
 
 
 def write_json(result: xr.Dataset, path: Path, **more: Any) -> Path:
-    """Write a result as JSON; the file appears complete or not at all.
-
-    Raises:
-        OSError: if the place cannot be written.
-    """
+    """Write a result as JSON; the file appears complete or not at all."""
     store.write(path, as_json(result, **more) + "\n")
     return path
 
@@ -56,9 +48,6 @@ def write_csv(result: xr.Dataset, path: Path) -> Path:
 
     There is a row for each point of the sweep and a column for each component of a quantity. Single runs and quantities
     with other dimensions, such as the rows of a table, are left out.
-
-    Raises:
-        OSError: if the place cannot be written.
     """
     store.write(path, _flat(result).to_csv(index=False))
     return path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from quenched.core.types import InputError, printable
 from quenched.io import sources
 from quenched.io.sources import SEPARATORS, Source
 
+BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
+"""Sets that come with scikit-learn."""
 MOST_LEVELS = 50
 """Different words in a column beyond which they are taken for names rather than for categories."""
 HINT = "leave such rows out with `drop_missing` (--drop-missing)"
@@ -23,23 +25,14 @@ CLASSIFIERS = "quenched.estimators.LVQClassifier or SoftSelectionClassifier"
 
 
 class Table(NamedTuple):
-    """A table of numbers.
+    """A table of numbers."""
 
-    Attributes:
-        inputs: `[rows, columns]`, float64.
-        targets: `[rows]`, the column to be predicted; None if none was asked for.
-        names: the columns of `inputs`.
-        target: the name of the column of `targets`.
-        notes: sentences on what was left out or changed.
-        places: the number of each row in the file, from 1; None if none was left out.
-    """
-
-    inputs: np.ndarray
-    targets: np.ndarray | None
-    names: tuple[str, ...]
-    target: str | None
-    notes: tuple[str, ...] = ()
-    places: np.ndarray | None = None
+    inputs: np.ndarray  # [rows, columns], float64
+    targets: np.ndarray | None  # [rows], the column to be predicted; None if none was asked for
+    names: tuple[str, ...]  # the columns of `inputs`
+    target: str | None  # the name of the column of `targets`
+    notes: tuple[str, ...] = ()  # sentences on what was left out or changed
+    places: np.ndarray | None = None  # the number of each row in the file, from 1; None if none was left out
 
     def place(self, row: int) -> int:
         """The number of a row in the file, from 1."""
@@ -107,13 +100,15 @@ def read_table(
     return table if len(table.inputs) < len(source.frame) else table._replace(places=None)
 
 
-def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> list[str]:
-    """The names in the first line of a CSV file.
+def bundled(name: str) -> Table:
+    """One of the small sets that come with scikit-learn: iris, digits, diabetes, wine or breast_cancer."""
+    if name not in BUNDLED:
+        raise InputError(f"Argument `name` must be one of {', '.join(BUNDLED)}, but {name!r} was given.")
+    from sklearn import datasets
 
-    Raises:
-        InputError: as `read_table`.
-    """
-    return sources.names_in(path, encoding)
+    loaded: Any = getattr(datasets, f"load_{name}")()
+    names = tuple(map(str, loaded.feature_names))
+    return Table(np.asarray(loaded.data, float), np.asarray(loaded.target), names, "target")
 
 
 def _wanted(source: Source, target: str | None, columns: Sequence[str] | None) -> list[str]:
@@ -124,9 +119,8 @@ def _wanted(source: Source, target: str | None, columns: Sequence[str] | None) -
         if name not in there:
             for mark, word in {**SEPARATORS, " ": "spaces"}.items():
                 if name in [part.strip().strip('"') for part in ",".join(there).split(mark)]:
-                    raise InputError(
-                        f"{source.path} must be separated by commas, but it seems to be separated by {word}."
-                    )
+                    raise InputError(f"{source.path} must be separated by commas, but it seems to be separated by "
+                                     f"{word}.")  # fmt: skip
             raise InputError(f"Column {name!r} must be in the table, but there are only: {', '.join(there)}.")
     if target in wanted:
         raise InputError(f"Argument `columns` must not contain the target, but it contains {target!r}.")
@@ -203,7 +197,7 @@ def _words(column: Column) -> np.ndarray:
 
 
 def _check_cells(source: Source, columns: Sequence[Column], categories: bool) -> None:
-    """Refuse values that are missing or no numbers; words may be categories."""
+    """Check that no value is missing and all are numbers; words may be categories."""
     nowhere = np.zeros(len(columns[0].wrong), bool)
     looked = [c._replace(wrong=nowhere) if categories and c.is_words else c for c in columns]
     cells.check(str(source.path), looked, hint=HINT)
@@ -238,16 +232,15 @@ def _encoded(source: Source, columns: dict[str, Column], notes: list[str]) -> di
 
 
 def _check_levels(source: Source, columns: dict[str, Column]) -> None:
-    """Refuse columns of words that are too many for categories, all of them in one sentence."""
-    many = {}
-    for name, column in columns.items():
-        if column.is_words:
-            words = _words(column)
-            levels = len(set(words.tolist()))
-            if levels > MOST_LEVELS or levels == len(words) > 1:
-                many[name] = f"{cells.short(name)!r} has {levels} different words in {len(words)} rows"
+    """Check that no column of words has too many for categories; one sentence names all that have."""
+    every = {name: _words(column).tolist() for name, column in columns.items() if column.is_words}
+    many = [
+        f"{cells.short(name)!r} has {len(set(words))} different words in {len(words)} rows"
+        for name, words in every.items()
+        if len(set(words)) > MOST_LEVELS or len(set(words)) == len(words) > 1
+    ]
     if many:
-        said = "; ".join(list(many.values())[: cells.SHOWN_COLUMNS])
+        said = "; ".join(many[: cells.SHOWN_COLUMNS])
         more = f"; {len(many) - cells.SHOWN_COLUMNS} more columns as well" if len(many) > cells.SHOWN_COLUMNS else ""
         raise InputError(f"{source.path} must have columns of numbers or categories, but {said}{more}, as a name or an "
                          "identifier has: leave it out by naming the other `columns` (--columns).")  # fmt: skip
