@@ -95,11 +95,7 @@ def integrate(
 
 
 class _Tsitouras(RK45):
-    """Tsitouras' pair in scipy's form, with the step sizes of diffrax.
-
-    A step that is accepted is not followed by a shorter one, and one that is not accepted by one at least a tenth
-    shorter.
-    """
+    """Tsitouras' pair in scipy's form, with the step sizes of diffrax: no shorter after a step that is accepted."""
 
     C = np.array([0, 0.161, 0.327, 0.9, 0.9800255409045097, 1.0])
     A = np.array([
@@ -172,41 +168,34 @@ def follow(
 
     Args:
         field: $F(t, y)$ of a vector.
-        start: the state at time 0.
-        times: increasing, from 0 or above.
-        rtol: relative accuracy of a step.
-        atol: absolute accuracy of a step.
-        bound: a state with a component beyond it has diverged.
-        max_steps: of the integrator.
+        start, times, rtol, atol, bound, max_steps: as in `integrate`.
         until: a condition on $y$ and $F$ after a step; where it is met the state is taken as that at all later times.
         stages: of $t$, $y$, $F$ and the length of a step: the field at its seven stages, in one call of a program.
     """
-    end = max(float(times[-1]), 1e-12)
-    solver = _Tsitouras(field, 0.0, start, end, rtol=rtol, atol=atol, first_step=min(FIRST, end))
+    last = max(float(times[-1]), 1e-12)
+    solver = _Tsitouras(field, 0.0, start, last, rtol=rtol, atol=atol, first_step=min(FIRST, last))
     if stages is not None:
         solver.stages = stages  # pyright: ignore[reportAttributeAccessIssue]
-    states, done = np.full((len(times), start.size), np.nan), 0
+    states, done, end = np.full((len(times), start.size), np.nan), 0, Outcome.stalled
     for _ in range(max_steps):
         solver.step()
         if solver.status == "failed":
-            return Trajectory(states, _outcomes(done, len(times), Outcome.failed))
+            end = Outcome.failed
+            break
         reached = int(np.searchsorted(times, solver.t, side="right"))
         if reached > done:
             states[done:reached] = solver.dense_output()(times[done:reached]).T  # pyright: ignore[reportOptionalCall]
             done = reached
         if not np.max(np.abs(solver.y)) < bound:
-            return Trajectory(states, _outcomes(done, len(times), Outcome.diverged))
+            end = Outcome.diverged
+            break
         if until is not None and until(solver.y, solver.f):
-            states[done:] = solver.y
-            return Trajectory(states, _outcomes(len(times), len(times), Outcome.converged))
+            states[done:], end = solver.y, Outcome.converged
+            break
         if solver.status == "finished":
-            return Trajectory(states, _outcomes(len(times), len(times), Outcome.converged))
-    return Trajectory(states, _outcomes(done, len(times), Outcome.stalled))
-
-
-def _outcomes(done: int, length: int, why: Outcome) -> np.ndarray:
-    """Converged at the times that were reached, and why not at the others."""
-    return np.where(np.arange(length) < done, Outcome.converged, why)
+            end = Outcome.converged
+            break
+    return Trajectory(states, np.where(np.arange(len(times)) < done, Outcome.converged, end))
 
 
 class Rest(NamedTuple):
@@ -242,11 +231,9 @@ def settle(
     Args:
         field: $F(y)$. The state must have no redundant component.
         linear: $F(y)$ and its Jacobian.
-        start: the state at time 0.
+        start, bound, stages: as in `follow`.
         horizon: how long to follow the flow at most.
-        bound: a state with a component beyond it has diverged.
         tolerance: accuracy of the rest state, relative to its largest component or 1.
-        stages: as in `follow`.
     """
     slow = SLOW
 

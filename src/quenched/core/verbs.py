@@ -9,6 +9,7 @@ A science declares a `Science`: its name, its laws and rules, and what it report
 The dimensions of a result are, in order: the swept controls as they were given, `alpha` or `examples`, those that a
 variable has by itself, and `run`. One number in place of a list drops the dimension.
 
+A control is a keyword: any field of the law or the rule; a scalar fixes it, a sequence sweeps it.
 A control that every run passes through, as `eta` in outliers and `width` in mixtures, is a field of the law or the rule
 that makes no new point: it becomes an axis, rising or falling, and the result has its values in the order given.
 """
@@ -16,15 +17,16 @@ that makes no new point: it becomes an axis, rising or falling, and the result h
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from quenched.core import checks, controls, results, system
+from quenched.core import checks, results, system
 from quenched.core.ensemble import Ensemble, OnHost, ensemble
 from quenched.core.progress import track
-from quenched.core.types import Key, Outcome, outcome_names
+from quenched.core.types import NOT_NUMBERS, InputError, Key, Outcome, as_numbers, outcome_names
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -91,14 +93,14 @@ class Science:
         dropped = {name: False for name, value in axes.items() if np.ndim(value) == 0}  # whether the value goes, too
         swept, rest, places = [name for name in sweep if name not in axes], dict(sweep), None
         if through is not None:
-            field, through = through, controls.find(law, rule, sweep, through)
-            given = rest.pop(through, controls.value(law, rule, through))
-            every = controls.expand(law, rule, {through: given})
-            values = np.array([float(controls.value(*pair, field)) for pair in every.pairs])
+            field, through = through, find(law, rule, sweep, through)
+            given = rest.pop(through, value_of(law, rule, through))
+            every = expand(law, rule, {through: given})
+            values = np.array([float(value_of(*pair, field)) for pair in every.pairs])
             (law, rule), order = every.pairs[0], np.argsort(-values if falling else values, kind="stable")
             arrays, places = {**arrays, through: values[order]}, np.argsort(order)
             dropped |= {} if every.dims else {through: True}
-        plan = controls.expand(law, rule, rest)
+        plan = expand(law, rule, rest)
         dims = [name for name in swept if name in plan.dims or (name == through and through not in dropped)]
         return Question(self, plan, arrays, tuple(dims), dropped, places)
 
@@ -110,12 +112,99 @@ class Science:
             self.check(law, rule)
 
 
+class Plan(NamedTuple):
+    """All points of a sweep, in C order of `shape`."""
+
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    coords: dict[str, np.ndarray]  # one for each dimension
+    laws: list[Any]
+    rules: list[Any]
+
+    @property
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """Law and rule of each point."""
+        return list(zip(self.laws, self.rules, strict=True))
+
+
+def expand(law: Any, rule: Any, controls: dict[str, Any]) -> Plan:
+    """The grid of all combinations of controls; a name that law and rule both have is `law_name` or `rule_name`."""
+    for name, declared in (("law", law), ("rule", rule)):
+        if not dataclasses.is_dataclass(declared) or isinstance(declared, type):
+            raise InputError(f"Argument `{name}` must be a declared {name}, but {declared!r} was given.")
+    fixed: dict[str, dict[str, Any]] = {"law": {}, "rule": {}}
+    swept: list[tuple[str, str, str, list[Any]]] = []
+    for name, value in controls.items():
+        owner, field = find_owner(law, rule, name)
+        declared = law if owner == "law" else rule
+        values = _sequence(name, value, inner=np.ndim(getattr(declared, field)))
+        if values is None:
+            fixed[owner][field] = value
+        else:
+            swept.append((name, owner, field, values))
+    laws, rules = [], []
+    for combination in itertools.product(*(values for *_, values in swept)):
+        changes = {"law": dict(fixed["law"]), "rule": dict(fixed["rule"])}
+        for (_, owner, field, _), value in zip(swept, combination, strict=True):
+            changes[owner][field] = value
+        laws.append(dataclasses.replace(law, **changes["law"]))
+        rules.append(dataclasses.replace(rule, **changes["rule"]))
+    dims = tuple(name for name, *_ in swept)
+    coords = {name: np.asarray(v) if isinstance(v[0], float) else np.arange(len(v)) for name, _, _, v in swept}
+    return Plan(dims, tuple(len(values) for *_, values in swept), coords, laws, rules)
+
+
+def value_of(law: Any, rule: Any, name: str) -> Any:
+    """The value of a control in a law and a rule."""
+    owner, field = find_owner(law, rule, name)
+    return getattr(law if owner == "law" else rule, field)
+
+
+def find(law: Any, rule: Any, given: Iterable[str], name: str) -> str:
+    """The name among those given that means the same control, with a prefix or without; otherwise the name itself."""
+    wanted = find_owner(law, rule, name)
+    return next((one for one in given if find_owner(law, rule, one) == wanted), name)
+
+
+def find_owner(law: Any, rule: Any, name: str) -> tuple[str, str]:
+    """Whether a control belongs to the law or the rule, and its field."""
+    of_law, of_rule = ([field.name for field in dataclasses.fields(declared)] for declared in (law, rule))
+    for prefix, of in (("law_", of_law), ("rule_", of_rule)):
+        if name.startswith(prefix) and name.removeprefix(prefix) in of:
+            return prefix.removesuffix("_"), name.removeprefix(prefix)
+    if name in of_law and name in of_rule:
+        raise InputError(f"Argument `{name}` must say whose it is, but law and rule both have it: "
+                         f"give `law_{name}` or `rule_{name}`.")  # fmt: skip
+    if name not in of_law and name not in of_rule:
+        known = ", ".join(f"`{n}`" for n in dict.fromkeys([*of_law, *of_rule]))
+        raise InputError(f"Argument `{name}` must be a field of the law or the rule, but those are {known}.")
+    return ("law", name) if name in of_law else ("rule", name)
+
+
+def _sequence(name: str, value: Any, *, inner: int) -> list[Any] | None:
+    """The values of a swept control, or None for a fixed one. `inner` is the number of axes of one value."""
+    if isinstance(value, (str, bytes)) or callable(value) or value is None:
+        return None
+    if isinstance(value, (list, tuple)) and value and all(callable(v) for v in value):
+        return list(value)  # a sweep over objects, such as schedules
+    try:
+        array = as_numbers(value)
+    except NOT_NUMBERS:
+        raise InputError(f"Argument `{name}` must be numbers, but {value!r} was given.") from None
+    if array.ndim == inner:
+        return None
+    if array.ndim != inner + 1 or array.shape[0] == 0:
+        raise InputError(f"Argument `{name}` must be one value or a non-empty sequence of values, "
+                         f"but its shape is {array.shape}.")  # fmt: skip
+    return [v if inner else float(v) for v in array]
+
+
 @dataclasses.dataclass(frozen=True)
 class Question:
     """A checked question: all points of the sweep, and the axes that each of them has."""
 
     science: Science
-    plan: controls.Plan  # the points, each a law and a rule
+    plan: Plan  # the points, each a law and a rule
     axes: dict[str, np.ndarray]  # controls that are not points, increasing unless the one passed through is falling
     dims: tuple[str, ...]  # names of the swept controls, in the order given
     _dropped: dict[str, bool]

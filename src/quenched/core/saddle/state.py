@@ -56,9 +56,6 @@ def state(theory: Theory, theta: Any, start: Any, *, relaxations: Any = 0) -> Fo
 
     Returns:
         The state. Nothing is raised on failure: see its `outcome` and `residual`.
-
-    Raises:
-        InputError: in single precision.
     """
     require_double("saddle.state")
     start = jnp.asarray(start, float)
