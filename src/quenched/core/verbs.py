@@ -64,28 +64,17 @@ class Science:
 
     def ask(
         self,
-        law: Any,
-        rule: Any,
-        sweep: Mapping[str, Any],
+        law: Any,  # the world
+        rule: Any,  # the student, or `Bayes()`
+        sweep: Mapping[str, Any],  # fields of the law or the rule; a number fixes one, a sequence sweeps it
         *,
-        through: str | None = None,
-        falling: bool = False,
-        least: float = 0.0,
+        through: str | None = None,  # the field that every run passes through; it becomes the last axis
+        falling: bool = False,  # whether it is passed through from its largest value to its least
+        least: float = 0.0,  # value of each of `axes`
         most: float = np.inf,
-        **axes: Any,
+        **axes: Any,  # increasing controls that are no fields, such as `alpha`; one number drops the dimension
     ) -> Question:
-        """Check a question and expand its sweep.
-
-        Args:
-            law: the world.
-            rule: the student, or `Bayes()`.
-            sweep: fields of the law or the rule; a number fixes one, a sequence sweeps it.
-            through: the field that every run passes through. It becomes the last axis.
-            falling: whether it is passed through from its largest value to its least.
-            least: the least value of each of `axes`.
-            most: the largest.
-            **axes: increasing controls that are no fields, such as `alpha`; one number drops the dimension.
-        """
+        """Check a question and expand its sweep."""
         self.check_pair(law, rule)
         for name, value in axes.items():
             system.require_memory(f"Argument `{name}`", 16.0 * np.size(value) if hasattr(value, "shape") else 0.0)
@@ -225,22 +214,14 @@ class Question:
 
     def answer(
         self,
-        values: Mapping[str, Any],
+        values: Mapping[str, Any],  # [points, *axes of the question, *axes, *dims of the variable]; outcomes as codes
         *,
-        axes: Mapping[str, Any] | None = None,
-        dims: Mapping[str, tuple[str, ...]] | None = None,
-        source: str = "theory",
-        **attrs: Any,
+        axes: Mapping[str, Any] | None = None,  # further dimensions that all variables have, such as `branch`
+        dims: Mapping[str, tuple[str, ...]] | None = None,  # of variables, beside those that the science declares
+        source: str = "theory",  # where the numbers come from
+        **attrs: Any,  # further attributes; a start or another declared object is described by its fields
     ) -> xr.Dataset:
-        """Name the dimensions of arrays and describe where they come from.
-
-        Args:
-            values: arrays `[points, *axes of the question, *axes, *dimensions of the variable]`; outcomes as codes.
-            axes: further dimensions that all variables have, such as `branch`.
-            dims: dimensions of variables, beside those that the science declares.
-            source: where the numbers come from.
-            **attrs: further attributes; a start or another declared object is described by its fields.
-        """
+        """Name the dimensions of arrays and describe where they come from."""
         further = {name: np.asarray(value) for name, value in (axes or {}).items()}
         own = {**self.science.reports, **(dims or {})}
         named = {}
@@ -265,22 +246,12 @@ class Question:
         dims: Mapping[str, tuple[str, ...]] | None = None,
         **attrs: Any,
     ) -> xr.Dataset:
-        """Run an experiment many times: mean, standard error, and the runs themselves.
+        """Run an experiment many times, as `ensemble` does: mean, standard error, and the runs themselves.
 
-        Args:
-            work: a run and its points; or a list of these, one for each value of the first axis, where the shape of
-                the data depends on it. A run returns arrays `[*axes of the question, *dimensions of the variable]`,
-                without the first axis if there is a list. An array `stalled` marks where it was not finished.
-            key: a JAX key.
-            runs: how many.
-            batch: runs computed side by side.
-            executor: where they are computed.
-            folder: where finished pieces are kept.
-            label: what the progress bar shows.
-            vectorized: whether the runs of a piece are computed side by side; see `ensemble`.
-            finish: a function of all runs that adds or changes variables.
-            dims: dimensions of variables, beside those that the science declares.
-            **attrs: as in `answer`.
+        The work is a run and its points; or a list of these, one for each value of the first axis, where the shape of
+        the data depends on it. A run returns arrays `[*axes of the question, *dimensions of the variable]`, without the
+        first axis if there is a list. An array `stalled` marks where it was not finished. `finish` is a function of all
+        runs that adds or changes variables.
         """
         key = checks.key(key)
         own, axes = {**self.science.reports, **(dims or {})}, dict(self.axes)

@@ -210,7 +210,7 @@ def _follow(theta: Setting, point: saddle.Point, along: str, limits: tuple[float
 
 
 def _middle(arm: saddle.Branch) -> saddle.Point:
-    return arm.point(len(arm.control) // 2)
+    return arm.states[len(arm.states) // 2].point
 
 
 def _is_known(point: saddle.Point, arms: list[saddle.Branch]) -> bool:

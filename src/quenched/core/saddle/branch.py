@@ -20,7 +20,7 @@ import numpy as np
 
 from quenched.core import checks
 from quenched.core.saddle import path
-from quenched.core.saddle.path import Course, Knot, State
+from quenched.core.saddle.path import Course, State
 from quenched.core.saddle.theory import Point, Theory, control_of
 from quenched.core.types import InputError, Outcome, double
 
@@ -62,18 +62,12 @@ class Branch:
     readings: Any  # those of the kernel, each [n]
     unstable: np.ndarray  # [n] number of unstable directions
     residual: np.ndarray  # [n] largest absolute component of the equations
-    tangent: np.ndarray  # [n, d + 1] in units of the course
+    states: list[State]  # the same, with their tangents
     folds: tuple[Point, ...]  # where the control turns back: spinodals
     bifurcations: tuple[Point, ...]  # where another branch passes through
     end: End
     outcome: Outcome  # converged: to its end; stalled: too many points; failed: lost, or no state at the start
     course: Course
-
-    @functools.cached_property
-    def knots(self) -> list[Knot]:
-        """The states in units of the course, with their tangents."""
-        z = np.column_stack([self.x, self.control]) / self.course.unit
-        return [Knot(*pair) for pair in zip(z, self.tangent, strict=True)]
 
     @functools.cached_property
     def arms(self) -> tuple[Branch, ...]:
@@ -83,22 +77,14 @@ class Branch:
         turns = np.flatnonzero(grows[1:] != grows[:-1]) + 1
         cuts = [0, *moves[turns], len(self.control) - 1]
         sides = np.where(grows[[0, *turns]], 1, -1) if moves.size else []
-        return tuple(
-            self._cut(slice(a, b + 1), side) for (a, b), side in zip(itertools.pairwise(cuts), sides, strict=False)
-        )
+        return tuple(self._cut(a, b, side) for (a, b), side in zip(itertools.pairwise(cuts), sides, strict=False))
 
-    def _cut(self, piece: slice, side: int) -> Branch:
-        names = ("control", "x", "free_energy", "unstable", "residual", "readings")
-        parts = {name: jax.tree.map(lambda v: v[piece][::side], getattr(self, name)) for name in names}
-        ends = parts["control"][[0, -1]]
-        folds = tuple(fold for fold in self.folds if fold.control in ends)
-        return dataclasses.replace(self, **parts, tangent=side * self.tangent[piece][::side], folds=folds)
-
-    def point(self, k: int) -> Point:
-        """The state number `k`."""
-        readings = jax.tree.map(lambda values: values[k], self.readings)
-        numbers = float(self.free_energy[k]), readings, int(self.unstable[k]), float(self.residual[k])
-        return Point(self.x[k], *numbers, Outcome.converged, float(self.control[k]))
+    def _cut(self, a: int, b: int, side: int) -> Branch:
+        states = self.states[a : b + 1]
+        if side < 0:
+            states = [dataclasses.replace(state, along=-state.tangent) for state in states[::-1]]
+        folds = [fold for fold in self.folds if fold.control in self.control[[a, b]]]
+        return _branch(self.course, states, folds, list(self.bifurcations), self.end)
 
     @double
     def find(self, control: float) -> Point | None:
@@ -113,7 +99,7 @@ class Branch:
         if not c[0] <= control <= c[-1] or len(c) < 2:
             return None
         k = int(np.clip(np.searchsorted(c, control) - 1, 0, len(c) - 2))
-        a, b = self.knots[k : k + 2]
+        a, b = self.states[k : k + 2]
         wanted = np.clip(control / self.course.unit[-1], a.z[-1], b.z[-1])
         s = path.find_root(lambda s: path.between(a, b, s)[-1] - wanted, 0.0, 1.0)
         guess = path.between(a, b, s)
@@ -303,7 +289,7 @@ def _branch(
     outcome = {End.steps: Outcome.stalled, End.lost: Outcome.failed}.get(end, Outcome.converged)
     return Branch(
         control=points.control, x=points.x, free_energy=points.free_energy, readings=points.readings,
-        unstable=points.unstable, residual=points.residual, tangent=np.array([state.tangent for state in states]),
+        unstable=points.unstable, residual=points.residual, states=states,
         folds=tuple(folds), bifurcations=tuple(bifurcations), end=end, outcome=outcome, course=course,
     )  # fmt: skip
 
@@ -332,9 +318,8 @@ def locate(branch: Branch, quantity: str | Callable[[Point], float], value: floa
             return float(quantity(point)) - value
         return float(point.free_energy if quantity == "free_energy" else getattr(point.readings, quantity)) - value
 
-    knots, marks = branch.knots, []
-    values = [test(branch.point(k)) for k in range(len(knots))]
-    for (a, b), ends in zip(itertools.pairwise(knots), itertools.pairwise(values), strict=True):
+    marks, values = [], [test(state.point) for state in branch.states]
+    for (a, b), ends in zip(itertools.pairwise(branch.states), itertools.pairwise(values), strict=True):
         if np.isnan(ends).any() or (ends[0] >= 0) == (ends[1] >= 0):
             continue
         state, outcome = path.zero_between(branch.course, a, b, lambda s: test(s.point), ends)
