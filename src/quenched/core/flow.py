@@ -31,6 +31,8 @@ STILL = 1e-8
 SLOW, NEAR, UNSEEN = 1e-5, 1e-2, 1e-13
 """Where the field is smaller than the first a rest state is sought; the state must be nearer to it than the second, and
 its growing part, if there is any, smaller than the third."""
+HORIZON, EXACT = 1e4, 1e-12
+"""How long `settle` follows a flow at most; accuracy of a rest state, relative to its largest component or 1."""
 MAX_STEPS = 16**4
 """Steps after which an integration stops."""
 
@@ -218,12 +220,10 @@ def settle(
     linear: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
     start: np.ndarray,
     *,
-    horizon: float = 1e4,
     bound: float = BOUND,
-    tolerance: float = 1e-12,
     stages: Callable[[float, np.ndarray, np.ndarray, float], np.ndarray] | None = None,
 ) -> Rest:
-    """Follow an autonomous flow to its end, at most for `horizon`, and find the rest state there.
+    """Follow an autonomous flow to its end, at most for `HORIZON`, and find the rest state there.
 
     It ends where it hardly moves, or next to a rest state that attracts all states around it, or at least this one.
     Where there is no rest state at the end the last state is returned, as `Outcome.stalled`.
@@ -232,8 +232,6 @@ def settle(
         field: $F(y)$. The state must have no redundant component.
         linear: $F(y)$ and its Jacobian.
         start, bound, stages: as in `follow`.
-        horizon: how long to follow the flow at most.
-        tolerance: accuracy of the rest state, relative to its largest component or 1.
     """
     slow = SLOW
 
@@ -243,31 +241,29 @@ def settle(
             return True
         if np.max(np.abs(f)) > slow * max(1.0, float(np.max(np.abs(y)))):
             return False
-        slow, found = slow / 10, _rest_near(linear, y, tolerance)
+        slow, found = slow / 10, _rest_near(linear, y)
         return found is not None and _is_attracted(y - found.state, found.jacobian)
 
     path = follow(
-        lambda t, y: field(y), start, np.array([horizon]), rtol=1e-6, atol=1e-8, bound=bound, until=is_over,
+        lambda t, y: field(y), start, np.array([HORIZON]), rtol=1e-6, atol=1e-8, bound=bound, until=is_over,
         stages=stages,
     )  # fmt: skip
     end = path.states[-1]
     if path.outcome[-1] == Outcome.diverged:
         return Rest(np.full_like(end, np.nan), Outcome.diverged, np.nan, np.full((end.size, end.size), np.nan))
-    found = _rest_near(linear, end, tolerance)
+    found = _rest_near(linear, end)
     if found is not None:
         return found
     force, jacobian = linear(end)
     return Rest(end, Outcome.stalled, float(np.max(np.abs(force))), jacobian)
 
 
-def _rest_near(
-    linear: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], guess: np.ndarray, tolerance: float
-) -> Rest | None:
+def _rest_near(linear: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], guess: np.ndarray) -> Rest | None:
     """The rest state next to a guess, if there is one."""
-    state: np.ndarray = root(linear, guess, jac=True, method="hybr", options={"xtol": tolerance / 10}).x
+    state: np.ndarray = root(linear, guess, jac=True, method="hybr", options={"xtol": EXACT / 10}).x
     force, jacobian = linear(state)
     residual = float(np.max(np.abs(force)))
-    good = residual <= tolerance * max(1.0, float(np.max(np.abs(state))))
+    good = residual <= EXACT * max(1.0, float(np.max(np.abs(state))))
     return Rest(state, Outcome.converged, residual, jacobian) if good else None
 
 

@@ -62,25 +62,22 @@ class Ensemble:
 
     def mean(self, name: str) -> np.ndarray:
         """The mean over the runs that did not fail, `[points, ...]`; NaN where all of them failed."""
-        total, count, _ = self._sums(name)
-        with np.errstate(invalid="ignore"):
-            return total / count
+        return self._good(name).mean(axis=1).filled(np.nan)
 
     def stderr(self, name: str) -> np.ndarray:
         """The standard error of `mean`; infinite, never NaN, where fewer than two runs did not fail."""
-        total, count, good = self._sums(name)
-        mean = np.expand_dims(total / np.maximum(count, 1), 1)
-        squares = np.sum(np.where(good, self.values[name] - mean, 0.0) ** 2, axis=1)
-        return np.where(count > 1, np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1)), np.inf)
+        good = self._good(name)
+        with np.errstate(all="ignore"):
+            return (good.std(axis=1, ddof=1) / np.sqrt(good.count(axis=1))).filled(np.inf)
 
-    def _sums(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The sum over good runs, their number, and which they are, all ready to broadcast."""
+    def _good(self, name: str) -> np.ma.MaskedArray:
+        """The runs that did not fail."""
         if not isinstance(self.values, dict) or name not in self.values:
             known = ", ".join(map(str, self.values)) if isinstance(self.values, dict) else "no names"
             raise InputError(f"Argument `name` must be one of the function's outputs, but {name!r} is not in: {known}.")
         values = self.values[name]
-        good = ~self.failed.reshape(self.failed.shape + (1,) * (values.ndim - 2))
-        return np.sum(np.where(good, values, 0.0), axis=1), np.sum(good, axis=1), good
+        failed = np.expand_dims(self.failed, tuple(range(2, values.ndim)))
+        return np.ma.MaskedArray(values, np.broadcast_to(failed, values.shape))
 
 
 @double
