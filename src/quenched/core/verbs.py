@@ -118,29 +118,22 @@ class Plan(NamedTuple):
 
 def expand(law: Any, rule: Any, controls: dict[str, Any]) -> Plan:
     """The grid of all combinations of controls; a name that law and rule both have is `law_name` or `rule_name`."""
-    for name, declared in (("law", law), ("rule", rule)):
-        if not dataclasses.is_dataclass(declared) or isinstance(declared, type):
-            raise InputError(f"Argument `{name}` must be a declared {name}, but {declared!r} was given.")
-    fixed: dict[str, dict[str, Any]] = {"law": {}, "rule": {}}
-    swept: list[tuple[str, str, str, list[Any]]] = []
+    parts: list[tuple[str, str, list[Any]]] = []
+    coords: dict[str, np.ndarray] = {}
     for name, value in controls.items():
         owner, field = find_owner(law, rule, name)
-        declared = law if owner == "law" else rule
-        values = _sequence(name, value, inner=np.ndim(getattr(declared, field)))
-        if values is None:
-            fixed[owner][field] = value
-        else:
-            swept.append((name, owner, field, values))
+        values = _sequence(name, value, inner=np.ndim(value_of(law, rule, name)))
+        if values is not None:
+            coords[name] = np.asarray(values) if isinstance(values[0], float) else np.arange(len(values))
+        parts.append((owner, field, [value] if values is None else values))
     laws, rules = [], []
-    for combination in itertools.product(*(values for *_, values in swept)):
-        changes = {"law": dict(fixed["law"]), "rule": dict(fixed["rule"])}
-        for (_, owner, field, _), value in zip(swept, combination, strict=True):
+    for combination in itertools.product(*(values for *_, values in parts)):
+        changes: dict[str, dict[str, Any]] = {"law": {}, "rule": {}}
+        for (owner, field, _), value in zip(parts, combination, strict=True):
             changes[owner][field] = value
         laws.append(dataclasses.replace(law, **changes["law"]))
         rules.append(dataclasses.replace(rule, **changes["rule"]))
-    dims = tuple(name for name, *_ in swept)
-    coords = {name: np.asarray(v) if isinstance(v[0], float) else np.arange(len(v)) for name, _, _, v in swept}
-    return Plan(dims, tuple(len(values) for *_, values in swept), coords, laws, rules)
+    return Plan(tuple(coords), tuple(map(len, coords.values())), coords, laws, rules)
 
 
 def value_of(law: Any, rule: Any, name: str) -> Any:

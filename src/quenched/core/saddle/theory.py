@@ -190,16 +190,14 @@ class Landscape(Theory):
 
     def kernel(self, x: Array, theta: Setting, marks: Any) -> Kernel:
         """The equations, or the gradient of the free energy."""
-        c, args = theta
-        if self.free_energy is None:
-            return Kernel(jnp.asarray(self.equations(x, c, args)), jnp.full((), jnp.nan))  # pyright: ignore[reportOptionalCall]
-        if self.equations is not None:
-            return Kernel(jnp.asarray(self.equations(x, c, args)), self._energy(x, theta))
-        f, G = jax.value_and_grad(self._energy)(x, theta)
-        return Kernel(G, f)
 
-    def _energy(self, x: Array, theta: Setting) -> Array:
-        f = jnp.asarray(self.free_energy(x, *theta))  # pyright: ignore[reportOptionalCall]
-        if f.shape != ():
-            raise InputError(f"Argument `free_energy` must return one number, but it returns shape {f.shape}.")
-        return f
+        def energy(x: Array) -> Array:
+            f = jnp.full((), jnp.nan) if self.free_energy is None else jnp.asarray(self.free_energy(x, *theta))
+            if f.shape != ():
+                raise InputError(f"Argument `free_energy` must return one number, but it returns shape {f.shape}.")
+            return f
+
+        if self.equations is not None:
+            return Kernel(jnp.asarray(self.equations(x, *theta)), energy(x))
+        f, G = jax.value_and_grad(energy)(x)
+        return Kernel(G, f)
