@@ -54,10 +54,8 @@ def describe(declared: Any) -> str:
 
     def plain(value: Any) -> Any:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {
-                "name": type(value).__name__,
-                **{f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)},
-            }
+            fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+            return {"name": type(value).__name__, **fields}
         if isinstance(value, (np.ndarray, jax.Array)) and value.size > LONGEST:
             array = np.ascontiguousarray(value)
             return {"shape": list(array.shape), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}

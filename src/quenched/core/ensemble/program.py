@@ -29,8 +29,8 @@ from quenched.core.store import code_digest
 from quenched.core.system import require_memory
 from quenched.core.types import InputError
 
-Result = tuple[np.ndarray, ...] | str
-"""What a piece returns: its output leaves, each `[count, ...]` in float64, or the message of an exception."""
+Result = np.ndarray | str
+"""What a piece returns: a row for each run, with all its outputs in float64, or the message of an exception."""
 
 Results = Generator[tuple[int, Result], None, None]
 """Positions of pieces and their results."""
@@ -242,7 +242,8 @@ def compute(program: Program, piece: Piece) -> Result:
         if isinstance(program, Compiled):
             _ = program._compiled  # outside the block: what is raised here is a bug
         try:
-            return tuple(np.asarray(leaf, dtype=np.float64) for leaf in program.run(piece))
+            leaves = [np.asarray(leaf, dtype=np.float64) for leaf in program.run(piece)]
+            return np.concatenate([leaf.reshape(piece.count, -1) for leaf in leaves], axis=1)
         except InputError:
             raise
         except Exception as error:

@@ -193,11 +193,12 @@ class _Work:
 
     def __init__(self, program: Program, key: Any, points: list[Any], runs: int, store: Store | None):
         self.shapes, self.structure = program.outputs()
-        require_memory("All runs", 8.0 * len(points) * runs * sum(map(math.prod, self.shapes)))
+        size = sum(map(math.prod, self.shapes))
+        require_memory("All runs", 8.0 * len(points) * runs * size)
         self.program, self.store = program, store
         self.identity = "" if store is None else program.identity()
         self.pieces = _pieces(key, points, runs, program.width)
-        self.values = [np.full((len(points), runs, *shape), np.nan) for shape in self.shapes]
+        self.values = np.full((len(points), runs, size), np.nan)
         self.raised = np.zeros((len(points), runs), dtype=bool)
         self.messages: list[str] = []
         self.computed = self.loaded = self.damaged = 0
@@ -206,17 +207,17 @@ class _Work:
         """Take what is on disk; return the pieces that are not."""
         missing = []
         for piece in self.pieces:
-            leaves = None
+            rows = None
             try:
-                leaves = self._read(piece)
+                rows = self._read(piece)
             except Damaged as error:
                 self.damaged += 1
                 self.messages.append(f"A piece on disk was damaged and is computed again: {error}.")
-            if leaves is None:
+            if rows is None:
                 missing.append(piece)
             else:
                 self.loaded += 1
-                self._put(piece, leaves)
+                self.values[piece.point, piece.start : piece.start + piece.count] = rows
         if missing and self.store is not None and self.store.barred:
             if not self.loaded:
                 raise self.store.refusal()
@@ -227,15 +228,14 @@ class _Work:
     def take(self, piece: Piece, result: Result) -> None:
         """Take a result that was computed now."""
         self.computed += 1
-        if not isinstance(result, str):
-            if self.store is not None:
-                body = b"".join(np.ascontiguousarray(leaf, "<f8").tobytes() for leaf in result)
-                self.store.write(self._name(piece), body, self._name(piece))
-            self._put(piece, result)
-            return
         stop = piece.start + piece.count
-        self.raised[piece.point, piece.start : stop] = True
-        self.messages.append(f"Runs {piece.start} to {stop - 1} of point {piece.point} failed: {result}")
+        if isinstance(result, str):
+            self.raised[piece.point, piece.start : stop] = True
+            self.messages.append(f"Runs {piece.start} to {stop - 1} of point {piece.point} failed: {result}")
+            return
+        self.values[piece.point, piece.start : stop] = result
+        if self.store is not None:
+            self.store.write(self._name(piece), result.astype("<f8").tobytes(), self._name(piece))
 
     def kept(self) -> str:
         """What is kept after the work was broken off, in a sentence."""
@@ -249,16 +249,16 @@ class _Work:
         """All runs."""
         if self.raised.all():
             raise RuntimeError(f"All {self.raised.size} runs failed. {self.messages[0]}")
-        failed = self.raised.copy()
-        for leaf in self.values:
-            failed |= ~np.isfinite(leaf).all(axis=tuple(range(2, leaf.ndim)))
+        failed = self.raised | ~np.isfinite(self.values).all(axis=2)
         if count := int(np.sum(failed & ~self.raised)):
             self.messages.append(f"{count} of {failed.size} runs gave a value that is not finite.")
         if self.store is not None and self.store.unsaved:
             self._warn(f"The result is complete, but {len(self.store.unsaved)} of its files could not be saved in "
                        f"{self.store.folder}: {self.store.unsaved[0]}.")  # fmt: skip
+        parts = np.split(self.values, np.cumsum([math.prod(shape) for shape in self.shapes])[:-1], axis=2)
+        leaves = [part.reshape(*failed.shape, *shape) for part, shape in zip(parts, self.shapes, strict=True)]
         counts = self.computed, self.loaded, self.damaged, self.program.width
-        return Ensemble(jax.tree.unflatten(self.structure, self.values), failed, tuple(self.messages), *counts)
+        return Ensemble(jax.tree.unflatten(self.structure, leaves), failed, tuple(self.messages), *counts)
 
     def _warn(self, sentence: str) -> None:
         self.messages.append(sentence)
@@ -266,24 +266,18 @@ class _Work:
 
     def _name(self, piece: Piece) -> str:
         """The file of a piece: a digest of all that determines its values."""
-        total = hashlib.sha256(f"{self.identity} {piece.start}".encode() + piece.key.tobytes())
+        total = hashlib.sha256(f"{self.identity} rows {piece.start}".encode() + piece.key.tobytes())
         for number in piece.numbers:
             total.update(f"{number.dtype.str} {number.shape}".encode() + number.tobytes())
         return f"{total.hexdigest()}.piece"
 
-    def _read(self, piece: Piece) -> list[np.ndarray] | None:
-        """The leaves of a piece on disk, which may have more runs than are asked for; None if it has not as many."""
+    def _read(self, piece: Piece) -> np.ndarray | None:
+        """The runs of a piece on disk, which may have more than are asked for; None if it has not as many."""
         body = None if self.store is None else self.store.read(self._name(piece), self._name(piece))
-        sizes = [math.prod(shape) for shape in self.shapes]
-        rows = 0 if body is None else len(body) // max(1, 8 * sum(sizes))
-        if body is None or rows < piece.count:
+        wanted = piece.count * self.values.shape[2]
+        if body is None or len(body) < 8 * wanted:
             return None
-        parts = np.split(np.frombuffer(body, "<f8", rows * sum(sizes)), rows * np.cumsum(sizes)[:-1])
-        return [part.reshape(rows, *shape) for part, shape in zip(parts, self.shapes, strict=True)]
-
-    def _put(self, piece: Piece, leaves: Sequence[np.ndarray]) -> None:
-        for leaf, values in zip(leaves, self.values, strict=True):
-            values[piece.point, piece.start : piece.start + piece.count] = leaf[: piece.count]
+        return np.frombuffer(body, "<f8", wanted).reshape(piece.count, -1)
 
 
 def _pieces(key: Any, points: list[Any], runs: int, width: int) -> list[Piece]:
