@@ -17,24 +17,18 @@ from quenched.core.types import Array, Real
 
 TAIL = 9.0
 """Standard deviations after which a Gaussian is cut: the mass beyond is 2e-19."""
-
 DEPENDENT = 1e-15
 """A variance that is smaller than this share of what it was, once another variable is given, is rounding."""
-
 NODES = 48
 """Gauss-Legendre nodes of one nested integral of `orthant`."""
-
 BREAKS = np.array([-TAIL, -4.0, -1.5, 1.5, 4.0, TAIL])
 """Standard deviations at which the pieces of a careful nested integral of `orthant` meet in any case."""
-
-POINTS = 512
-"""Points of `orthant_sampled`."""
-
-ROUGH = 1e-10
-"""Share of their variances that is added to the variables of `orthant_sampled`, which may depend on each other."""
-
 STEPS = np.array([-8.0, -2.5, 0.0, 2.5, 8.0])
 """The same around a place where another variable decides, in units of the width of that place."""
+POINTS = 512
+"""Points of `orthant_sampled`."""
+ROUGH = 1e-10
+"""Share of their variances that is added to the variables of `orthant_sampled`, which may depend on each other."""
 
 
 def pdf(x: Real) -> Array:

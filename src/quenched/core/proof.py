@@ -23,10 +23,8 @@ from quenched.core.types import InputError
 
 DRAWS = 20_000
 """Draws of the null distribution: p-values are resolved to 5e-5."""
-
 PASSED = 1e-4
 """Chance explains deviations whose p-value is above this."""
-
 EXACT = 1e-9
 """Points without spread over runs (a common start) must agree to this."""
 

@@ -162,13 +162,13 @@ def _without_copies(table: Table) -> Table:
     import pandas as pd
 
     first = np.flatnonzero(~pd.DataFrame(table.inputs).assign(target=table.targets).duplicated())
-    copies, assigned = len(table.inputs) - len(first), table.places
+    copies = len(table.inputs) - len(first)
     if not copies:
         return table
     note = f"{copies} of {len(table.inputs)} rows are left out, because they are copies of earlier ones."
-    targets = None if table.targets is None else table.targets[first]
-    places = None if assigned is None else assigned[first]
-    return table._replace(inputs=table.inputs[first], targets=targets, notes=(*table.notes, note), places=places)
+    parts = {name: getattr(table, name) for name in ("inputs", "targets", "places")}
+    kept = {name: None if part is None else part[first] for name, part in parts.items()}
+    return table._replace(**kept, notes=(*table.notes, note))
 
 
 def _targets(source: Source, column: Column, classes: bool) -> np.ndarray:
@@ -205,7 +205,8 @@ def _check_cells(source: Source, columns: Sequence[Column], categories: bool) ->
 
 def _encoded(source: Source, columns: dict[str, Column], notes: list[str]) -> dict[str, np.ndarray]:
     """Columns as numbers, words as columns of 0 and 1; sentences on what was left out are added to the notes."""
-    parts: dict[str, dict[str, np.ndarray]] = {}
+    encoded: dict[str, np.ndarray] = {}
+    owners: dict[str, str] = {}
     _check_levels(source, columns)
     for name, column in columns.items():
         words = _words(column) if column.is_words or column.truth else None
@@ -213,22 +214,19 @@ def _encoded(source: Source, columns: dict[str, Column], notes: list[str]) -> di
         if np.all(values == values[0]):
             shown = printable(str(values[0])) if words is not None else f"{values[0]:g}"
             notes.append(f"Column {name!r} is left out, because all its values are {shown}.")
-        elif name.startswith("Unnamed:") and words is None and np.all(np.diff(column.values) == 1):
+            continue
+        if name.startswith("Unnamed:") and words is None and np.all(np.diff(column.values) == 1):
             notes.append("The first column is left out, because it has no name and only counts the rows.")
-        elif words is None:
-            parts[name] = {name: column.values}
-        else:
-            parts[name] = one_hot(name, words, list(dict.fromkeys(words.tolist())))
-    if not parts:
+            continue
+        made = {name: values} if words is None else one_hot(name, words, list(dict.fromkeys(words.tolist())))
+        if twice := [label for label in made if label in owners]:
+            raise InputError(f"Columns {owners[twice[0]]!r} and {name!r} of {source.path} must have names that stay "
+                             f"apart when words become columns, but both give {twice[0]!r}: rename one.")  # fmt: skip
+        owners |= dict.fromkeys(made, name)
+        encoded |= made
+    if not encoded:
         raise InputError(f"{source.path} must have a column that varies besides the target, but it has none.")
-    owners: dict[str, str] = {}
-    for name, made in parts.items():
-        for label in made:
-            if label in owners:
-                raise InputError(f"Columns {owners[label]!r} and {name!r} of {source.path} must have names that stay "
-                                 f"apart when words become columns, but both give {label!r}: rename one.")  # fmt: skip
-            owners[label] = name
-    return {label: values for made in parts.values() for label, values in made.items()}
+    return encoded
 
 
 def _check_levels(source: Source, columns: dict[str, Column]) -> None:
