@@ -109,7 +109,7 @@ class Chain(Simulator):
             r, Q = state
             gaussian, remainder = jax.random.split(jax.random.fold_in(training, mu))
             k, xi, h = project(gaussian, r, Q)
-            length = xi @ xi + n.v[k] * jax.random.chisquare(remainder, size - M - K)
+            length = xi[:M] @ xi[:M] + xi[M:] @ xi[M:] + n.v[k] * jax.random.chisquare(remainder, size - M - K)
             G = rate_at(n.rate, mu / size) / size * n.g[:, k]
             if not all_move:
                 G = G * (jnp.arange(K) == jnp.argmax(2 * h - jnp.diagonal(Q)))
