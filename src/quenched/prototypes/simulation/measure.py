@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def _one_run(
-    key: Key, declared: tuple[Numbers, Any, Array, Array, Array], *, simulator: Simulator, tests: int, all_move: bool,
+    key: Key, declared: tuple[Numbers, Any, Array, Array, Array, Array], *, simulator: Simulator, all_move: bool,
     room: int,
 ) -> Record:  # fmt: skip
-    n, begin, last, count, dimension = declared
-    last, size = last.astype(int), dimension.astype(int)
+    n, begin, last, count, dimension, tests = declared
+    last, size, tests = last.astype(int), dimension.astype(int), tests.astype(int)
     first = jnp.concatenate([jnp.zeros(1, last.dtype), last[:-1]])
     steps = Steps(first, last, jnp.arange(last.shape[0]) < count)
     return simulator.run(key, n, begin, steps, size=size, room=room, tests=tests, all_move=all_move)
@@ -88,9 +88,9 @@ def measure(
     times = question.axes["alpha"]
     steps = padded(np.rint(times * size), next_length(len(times)))
     begin, every = start.overlaps(K, M), [numbers(*pair) for pair in question.plan.pairs]
-    points = [(point, begin, steps, float(len(times)), float(size)) for point in every]
+    points = [(point, begin, steps, float(len(times)), float(size), float(tests)) for point in every]
     room = next_length(size, ratio=4, most=256) if simulator.shaped else 0
-    run = functools.partial(_one_run, simulator=simulator, tests=tests, all_move=rule.all_move, room=room)
+    run = functools.partial(_one_run, simulator=simulator, all_move=rule.all_move, room=room)
 
     def cut(done: Ensemble) -> Ensemble:
         values = {name: value[:, :, : len(times)] for name, value in done.values.items()}

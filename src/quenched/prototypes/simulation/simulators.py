@@ -44,7 +44,7 @@ class Simulator(eqx.Module):
 
     @abc.abstractmethod
     def run(
-        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: int, all_move: bool
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: bool
     ) -> Record:
         """Train, and report `R`, `Q` and `error` after each number of examples in `steps`.
 
@@ -58,7 +58,7 @@ class Direct(Simulator):
     shaped: ClassVar[bool] = True
 
     def run(
-        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: int, all_move: bool
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: bool
     ) -> Record:
         """Train on drawn vectors."""
         K, M = n.g.shape
@@ -98,7 +98,7 @@ class Chain(Simulator):
     shaped: ClassVar[bool] = False
 
     def run(
-        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: int, all_move: bool
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: bool
     ) -> Record:
         """Train by drawing projections."""
         K, M = n.g.shape
@@ -125,18 +125,16 @@ class Chain(Simulator):
             push = G[:, None] * G * (length - h[:, None] - h + Q)
             return r + G[:, None] * (b - r), Q + pull + pull.T + push
 
-        def is_wrong(key: Key, r: Array, Q: Array) -> Array:
-            k, _, _, h = projections(key, r, Q)
-            return n.wrong[jnp.argmax(2 * h - jnp.diagonal(Q)), k]
-
-        def count_errors(r: Array, Q: Array, key: Key) -> Array:
-            return jnp.mean(jax.vmap(lambda key: is_wrong(key, r, Q))(jax.random.split(key, tests)))
+        def is_wrong(t: Array, wrong: Array, r: Array, Q: Array, key: Key) -> Array:
+            k, _, _, h = projections(jax.random.fold_in(key, t), r, Q)
+            return wrong + n.wrong[jnp.argmax(2 * h - jnp.diagonal(Q)), k]
 
         def segment(state: Any, bounds: Steps) -> tuple[Any, dict[str, Array]]:
             r, Q = jax.lax.fori_loop(bounds.first, bounds.last, learn, state)
             fresh = jax.random.fold_in(testing, bounds.last)
-            error = jax.lax.cond(bounds.wanted, lambda: count_errors(r, Q, fresh), lambda: jnp.zeros(()))
-            return (r, Q), {"R": r @ basis.T, "Q": Q, "error": error}
+            count = jnp.where(bounds.wanted, tests, 0)
+            wrong = jax.lax.fori_loop(0, count, lambda t, wrong: is_wrong(t, wrong, r, Q, fresh), 0.0)
+            return (r, Q), {"R": r @ basis.T, "Q": Q, "error": wrong / tests}
 
         r, rest = _split(begin, n.gram)
         return jax.lax.scan(segment, (r, r @ r.T + rest @ rest.T), steps)[1]

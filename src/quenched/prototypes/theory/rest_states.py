@@ -24,7 +24,7 @@ from scipy import optimize
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from quenched.core.gaussian import cdf, pdf
-from quenched.core.types import Array, double
+from quenched.core.types import QUICK, Array, double
 from quenched.prototypes.model import LVQ1, VQ, Rule, TwoClusters, numbers
 
 REACH = np.sinh(np.linspace(-14.5, 14.5, 2001))
@@ -207,7 +207,7 @@ def _vector_drift(w: Array, p: Array, g: Array, sd: Array, centres: Array) -> Ar
     return (weight * win) @ centres + towards - jnp.sum(weight * win, axis=1)[:, None] * w
 
 
-_jacobian = jax.jit(jax.jacfwd(_vector_drift))
+_jacobian = jax.jit(jax.jacfwd(_vector_drift), compiler_options=QUICK)
 
 
 @double
