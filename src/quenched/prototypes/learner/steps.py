@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import Array, Real
+from quenched.core.types import QUICK, Array, Real
 
 
 def squared_distances(w: Array, x: Array) -> Array:
@@ -73,7 +73,7 @@ def _compete(d: Array, gain: Array, own: Array, window: Array | None, all_move: 
     return jnp.full_like(gain, gain[s]), ((gain[s] >= 0) & (gain[s] <= 1)) | (d[s] == 0), d[s]
 
 
-@functools.partial(jax.jit, static_argnames="all_move")
+@functools.partial(jax.jit, static_argnames="all_move", compiler_options=QUICK)
 def present(w: Array, world: World, order: Array, rows: Array, *, all_move: bool):
     """Present the rows once in this order; stop early where a mover is out of bounds or not a number.
 

@@ -12,18 +12,18 @@ import numpy as np
 from quenched.core import checks
 from quenched.core.ensemble import Ensemble
 from quenched.core.lengths import next_length, padded
-from quenched.core.types import Array, InputError, Key, double
-from quenched.prototypes.model import SCIENCE, Law, Numbers, Rule, Start, count, numbers, start_of
+from quenched.core.types import InputError, Key, double
+from quenched.prototypes.model import SCIENCE, Law, Rule, Start, count, numbers, start_of
 from quenched.prototypes.simulation.simulators import Direct, Record, Simulator, Steps
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-def _one_run(key: Key, declared: tuple[Numbers, Any, Steps, Array], *, simulator: Simulator, **options: Any) -> Record:
+def _one_run(key: Key, declared: tuple[Any, ...], *, simulator: Simulator, **options: Any) -> Record:
     n, begin, *counts = declared
-    steps, size = jax.tree.map(lambda x: x.astype(int), counts)
-    return simulator.run(key, n, begin, steps, size=size, **options)
+    steps, size, tests = jax.tree.map(lambda x: x.astype(int), counts)
+    return simulator.run(key, n, begin, steps, size=size, tests=tests, **options)
 
 
 @double
@@ -85,9 +85,9 @@ def measure(
     times = question.axes["alpha"]
     last = padded(np.rint(times * size), next_length(len(times)))
     steps = Steps(np.append(0.0, last[:-1]), last, 1.0 * (np.arange(len(last)) < len(times)))
-    points = [(numbers(*pair), begin, steps, float(size)) for pair in question.plan.pairs]
+    points = [(numbers(*pair), begin, steps, float(size), float(tests)) for pair in question.plan.pairs]
     room = next_length(size, ratio=4, most=256) if simulator.shaped else 0
-    run = functools.partial(_one_run, simulator=simulator, tests=tests, all_move=rule.all_move, room=room)
+    run = functools.partial(_one_run, simulator=simulator, all_move=rule.all_move, room=room)
 
     def cut(done: Ensemble) -> Ensemble:
         return dataclasses.replace(done, values={k: value[:, :, : len(times)] for k, value in done.values.items()})

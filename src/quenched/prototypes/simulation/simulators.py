@@ -14,6 +14,7 @@ The error of a run is counted on fresh examples, not computed from a formula. No
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -44,7 +45,7 @@ class Simulator(eqx.Module):
 
     @abc.abstractmethod
     def run(
-        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: int, all_move: bool
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: bool
     ) -> Record:
         """Train, and report at the end of each of `steps`; arrays may have `room` for more than `size` dimensions."""
 
@@ -55,7 +56,7 @@ class Direct(Simulator):
     shaped: ClassVar[bool] = True
 
     def run(
-        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: int, all_move: bool
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: bool
     ) -> Record:
         """Train on drawn vectors."""
         K, M = n.g.shape
@@ -63,24 +64,23 @@ class Direct(Simulator):
         inside = jnp.arange(room) < size  # the first numbers drawn are the same, however many there are
         training, testing = jax.random.split(key)
 
-        def example(key: Key, number: Array) -> tuple[Array, Array]:
-            k, xi = draw(jax.random.fold_in(key, number), n, centres)
+        def example(key: Key) -> tuple[Array, Array]:
+            k, xi = draw(key, n, centres)
             return k, jnp.where(inside, xi, 0.0)
 
         def learn(mu: Array, w: Array) -> Array:
-            k, xi = example(training, mu)
+            k, xi = example(jax.random.fold_in(training, mu))
             return update(w, xi, rate_at(n.rate, mu / size) / size * n.g[:, k], all_move=all_move)
 
         def segment(w: Array, bounds: Steps) -> tuple[Array, Record]:
             w = jax.lax.fori_loop(bounds.first, bounds.last, learn, w)
-            fresh = jax.random.fold_in(testing, bounds.last)
 
-            def test(t: Array, wrong: Array) -> Array:
-                k, xi = example(fresh, t)
-                return wrong + n.wrong[jnp.argmin(jnp.sum(jnp.square(xi - w), axis=1)), k]
+            def is_wrong(key: Key) -> Array:
+                k, xi = example(key)
+                return n.wrong[jnp.argmin(jnp.sum(jnp.square(xi - w), axis=1)), k]
 
-            wrong = jax.lax.fori_loop(0, jnp.where(bounds.wanted, tests, 0), test, 0.0)
-            return w, {"R": w[:, :M] @ basis.T, "Q": w @ w.T, "error": wrong / tests}
+            error = _count_errors(is_wrong, jax.random.fold_in(testing, bounds.last), bounds.wanted, tests)
+            return w, {"R": w[:, :M] @ basis.T, "Q": w @ w.T, "error": error}
 
         r, rest = _split(begin, n.gram)
         w = jnp.zeros((K, room)).at[:, :M].set(r).at[:, M : M + K].set(rest)
@@ -93,7 +93,7 @@ class Chain(Simulator):
     shaped: ClassVar[bool] = False
 
     def run(
-        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: int, all_move: bool
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: bool
     ) -> Record:
         """Train by drawing projections."""
         K, M = n.g.shape
@@ -119,17 +119,22 @@ class Chain(Simulator):
 
         def segment(state: Any, bounds: Steps) -> tuple[Any, Record]:
             r, Q = jax.lax.fori_loop(bounds.first, bounds.last, learn, state)
-            fresh = jax.random.split(jax.random.fold_in(testing, bounds.last), tests)
 
             def is_wrong(key: Key) -> Array:
                 k, _, h = project(key, r, Q)
                 return n.wrong[jnp.argmax(2 * h - jnp.diagonal(Q)), k]
 
-            error = jax.lax.cond(bounds.wanted, lambda: jnp.mean(jax.vmap(is_wrong)(fresh)), lambda: jnp.zeros(()))
+            error = _count_errors(is_wrong, jax.random.fold_in(testing, bounds.last), bounds.wanted, tests)
             return (r, Q), {"R": r @ basis.T, "Q": Q, "error": error}
 
         r, rest = _split(begin, n.gram)
         return jax.lax.scan(segment, (r, r @ r.T + rest @ rest.T), steps)[1]
+
+
+def _count_errors(is_wrong: Callable[[Key], Array], key: Key, wanted: Array, tests: Array) -> Array:
+    """The share of errors on fresh examples, if it is wanted."""
+    count = jnp.where(wanted, tests, 0)
+    return jax.lax.fori_loop(0, count, lambda t, sum: sum + is_wrong(jax.random.fold_in(key, t)), 0.0) / tests
 
 
 def _split(begin: tuple[Array, Array], gram: Array) -> tuple[Array, Array]:

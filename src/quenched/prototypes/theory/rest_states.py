@@ -24,7 +24,7 @@ from scipy import optimize
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from quenched.core.gaussian import cdf, pdf
-from quenched.core.types import Array, Outcome, double
+from quenched.core.types import QUICK, Array, Outcome, double
 from quenched.prototypes.model import LVQ1, VQ, Numbers, Rule, TwoClusters, numbers
 
 REACH = np.sinh(np.linspace(-14.5, 14.5, 2001))
@@ -194,7 +194,7 @@ def _vector_drift(w: Array, p: Array, g: Array, sd: Array, centres: Array) -> Ar
     return (weight * win) @ centres + towards - jnp.sum(weight * win, axis=1)[:, None] * w
 
 
-_jacobian = jax.jit(jax.jacfwd(_vector_drift))
+_jacobian = jax.jit(jax.jacfwd(_vector_drift), compiler_options=QUICK)
 
 
 @double
