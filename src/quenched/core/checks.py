@@ -12,11 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import NOT_NUMBERS, InputError, Key, as_numbers, is_traced
+from quenched.core.types import NOT_NUMBERS, InputError, Key, as_numbers, is_traced, real
 
 HEAVIEST = 1e15
 """The largest weight of a row: adding 1 to it still changes it."""
@@ -64,6 +65,18 @@ def not_negative(name: str, value: Any) -> None:
 def inside(name: str, value: Any, low: float, high: float) -> None:
     """Check that `value` lies strictly between `low` and `high`."""
     _require(name, value, lambda x: (x > low) & (x < high), f"strictly between {low:g} and {high:g}", verb="lie")
+
+
+def declare(name: str, default: Any, check: Callable[[str, Any], None] = positive) -> Any:
+    """A field of a law or a rule that is a number, by default a positive one; None only where that is the default."""
+
+    def convert(value: Any) -> Any:
+        value = real(value)
+        if value is not None or default is not None:
+            check(name, value)
+        return value
+
+    return eqx.field(converter=convert, default=default)
 
 
 def _require(
