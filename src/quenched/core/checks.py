@@ -6,6 +6,7 @@ Values that JAX traces pass: they have no number yet.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import operator
 import os
 from collections.abc import Callable
@@ -67,18 +68,6 @@ def inside(name: str, value: Any, low: float, high: float) -> None:
     _require(name, value, lambda x: (x > low) & (x < high), f"strictly between {low:g} and {high:g}", verb="lie")
 
 
-def declare(name: str, default: Any, check: Callable[[str, Any], None] = positive) -> Any:
-    """A field of a law or a rule that is a number, by default a positive one; None only where that is the default."""
-
-    def convert(value: Any) -> Any:
-        value = real(value)
-        if value is not None or default is not None:
-            check(name, value)
-        return value
-
-    return eqx.field(converter=convert, default=default)
-
-
 def _require(
     name: str, value: Any, good: Callable[[np.ndarray], Any], expected: str, *, verb: str = "be", least: float = 0.0
 ) -> None:
@@ -91,6 +80,21 @@ def _require(
     if not np.all((np.abs(x) <= LARGEST) & (np.abs(x) >= least)):
         limits = f"between {least:g} and {LARGEST:g}" if least else f"at most {LARGEST:g}"
         raise InputError(f"Argument `{name}` must be {limits} in size, but it is {_short(x)}.")
+
+
+class Declared(eqx.Module):
+    """A law, a rule or another choice, whose fields say by `declare` what they must be."""
+
+    def __check_init__(self):
+        for field in dataclasses.fields(self):
+            value, check = getattr(self, field.name), field.metadata.get("check")
+            if check is not None and (value is not None or field.default is not None):
+                check(field.name, value)
+
+
+def declare(default: Any, check: Callable[[str, Any], None] = positive) -> Any:
+    """A field of a `Declared` class: a number that passes a check; None only where that is the default."""
+    return eqx.field(converter=real, default=default, metadata={"check": check})
 
 
 def whole(name: str, value: Any, *, least: int, most: int = MOST) -> int:

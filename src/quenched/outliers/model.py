@@ -24,7 +24,7 @@ from quenched.core import checks, verbs
 from quenched.core.types import Array, InputError, Key, Real, double
 
 
-class Law(eqx.Module):
+class Law(checks.Declared):
     """A world with outliers."""
 
 
@@ -47,8 +47,8 @@ class Contaminated(Law):
         0.119
     """
 
-    gamma: Real = checks.declare("gamma", 10.0)
-    eta: Real = checks.declare("eta", 0.0, checks.finite)
+    gamma: Real = checks.declare(10.0)
+    eta: Real = checks.declare(0.0, checks.finite)
 
     @property
     def informative(self) -> Real:
@@ -78,14 +78,14 @@ class Contaminated(Law):
         return X * S[:, None], S, V
 
 
-class Rule(eqx.Module):
+class Rule(checks.Declared):
     r"""A student of the law's examples.
 
     Attributes:
         gamma: $\tilde\gamma$, the inverse variance that is assumed; None is the law's.
     """
 
-    gamma: Real | None = checks.declare("gamma", None)
+    gamma: Real | None = checks.declare(None)
 
 
 class SoftSelection(Rule):
@@ -125,10 +125,10 @@ class Gibbs(Rule):
         temperature: $T = 1/\beta$.
     """
 
-    temperature: Real = checks.declare("temperature", 1.0)
+    temperature: Real = checks.declare(1.0)
 
 
-class Start(eqx.Module):
+class Start(checks.Declared):
     """Where the vector begins."""
 
 
@@ -139,7 +139,7 @@ class RandomStart(Start):
         scale: the length $|J|/\sqrt N$ at the start.
     """
 
-    scale: Real = checks.declare("scale", 1.0)
+    scale: Real = checks.declare(1.0)
 
 
 class TeacherStart(Start):
@@ -149,7 +149,7 @@ class TeacherStart(Start):
         scale: the length $|J|/\sqrt N$ at the start; the teacher's own is 1.
     """
 
-    scale: Real = checks.declare("scale", 1.0)
+    scale: Real = checks.declare(1.0)
 
 
 class CarriedStart(Start):
