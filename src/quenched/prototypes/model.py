@@ -13,6 +13,7 @@ Nothing here solves or trains. Not covered: clusters that are not spherical, and
 from __future__ import annotations
 
 import abc
+import dataclasses
 import functools
 from typing import Any, ClassVar, NamedTuple
 
@@ -35,7 +36,7 @@ class Mixture(NamedTuple):
     labels: tuple[int, ...]  # [M] class of each cluster
 
 
-class Law(eqx.Module):
+class Law(checks.Declared):
     """A world of Gaussian clusters. `TwoClusters` is the paper's, `Clusters` the general one."""
 
     @abc.abstractmethod
@@ -77,13 +78,11 @@ class TwoClusters(Law):
         >>> law = prototypes.TwoClusters(prior=0.8, separation=1.0)
     """
 
-    prior: Real = eqx.field(converter=real, default=0.5)
-    separation: Real = eqx.field(converter=real, default=1.0)
+    prior: Real = checks.declare(0.5, functools.partial(checks.inside, low=0, high=1))
+    separation: Real = checks.declare(1.0, checks.not_negative)
     variances: tuple[Real, Real] = eqx.field(converter=real_tuple, default=(1.0, 1.0))
 
     def __check_init__(self):
-        checks.inside("prior", self.prior, 0, 1)
-        checks.not_negative("separation", self.separation)
         checks.positive("variances", self.variances)
         if len(self.variances) != 2:
             raise InputError(f"Argument `variances` must be two numbers, but {self.variances} was given.")
@@ -163,7 +162,7 @@ def frame(gram: Array) -> Array:
     return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
 
 
-class Schedule(eqx.Module):
+class Schedule(checks.Declared):
     r"""A learning rate that changes with time: $\eta(\alpha)$."""
 
     @abc.abstractmethod
@@ -179,12 +178,8 @@ class Decay(Schedule):
         time: $\tau$.
     """
 
-    initial: Real = eqx.field(converter=real)
-    time: Real = eqx.field(converter=real)
-
-    def __check_init__(self):
-        checks.positive("initial", self.initial)
-        checks.positive("time", self.time)
+    initial: Real = checks.declare(dataclasses.MISSING)
+    time: Real = checks.declare(dataclasses.MISSING)
 
     def __call__(self, alpha: Real) -> Array:
         r"""The rate at time $\alpha$."""
@@ -200,11 +195,10 @@ class Interpolated(Schedule):
     """
 
     rates: Any = eqx.field(converter=reals)
-    until: Real = eqx.field(converter=real)
+    until: Real = checks.declare(dataclasses.MISSING)
 
     def __check_init__(self):
         checks.positive("rates", self.rates)
-        checks.positive("until", self.until)
         if np.ndim(self.rates) != 1 or np.shape(self.rates)[0] < 2:
             raise InputError(f"Argument `rates` must be two numbers or more, but {self.rates} was given.")
 
@@ -351,7 +345,7 @@ SCIENCE = verbs.Science(
 """What the verbs of this science share."""
 
 
-class Start(eqx.Module):
+class Start(checks.Declared):
     """Where the prototypes stand before the first example."""
 
     @abc.abstractmethod
@@ -366,10 +360,7 @@ class NearOrigin(Start):
         norm: $Q_{SS}$, not zero (prototypes that coincide have no winner).
     """
 
-    norm: Real = eqx.field(converter=real, default=1e-4)
-
-    def __check_init__(self):
-        checks.positive("norm", self.norm)
+    norm: Real = checks.declare(1e-4)
 
     def overlaps(self, prototypes: int, clusters: int) -> tuple[Any, Any]:
         """`R` = 0, `Q` = `norm` times the identity."""
