@@ -136,7 +136,7 @@ class Broken(futures.Executor):
     def submit(self, function, piece, payload, /):  # pyright: ignore[reportIncompatibleMethodOverride]
         future = futures.Future()
         self.alive = self.alive and piece.point != 0
-        future.set_result((np.zeros(2),)) if self.alive else future.set_exception(BrokenProcessPool())
+        future.set_result(np.zeros((2, 1))) if self.alive else future.set_exception(BrokenProcessPool())
         return future
 
 
