@@ -115,12 +115,7 @@ def stability(problem: Problem, alpha: Real, R: Real, Q: Real, z: Real) -> Array
 def averages(problem: Problem, R: Real, Q: Real, z: Real, function: Callable[[Array, Array, Array], Any]) -> Any:
     r"""$\sum_V w_V \langle F(y, u, dy/du) \rangle_u$ over examples before ($u$) and after ($y$) training.
 
-    Args:
-        problem: what is trained.
-        R: overlap with the teacher.
-        Q: norm.
-        z: susceptibility.
-        function: of three arrays of one shape, number by number; it may return several.
+    The function is of three arrays of one shape, number by number; it may return several.
     """
     require_double("averages")
     at = _values(problem, *_numbers(0.0, R, Q, z))[3]

@@ -88,11 +88,7 @@ class Branch:
 
     @double
     def find(self, control: float) -> Point | None:
-        """The state of an arm at a control, solved for again; None where there is none.
-
-        Raises:
-            InputError: if the branch has folds: take one of its `arms`.
-        """
+        """The state of an arm at a control, solved for again; None where there is none."""
         c = self.control
         if not np.all(np.diff(c) >= 0):
             raise InputError("`find` must be asked of an arm, but the control of this branch does not only grow.")
@@ -334,14 +330,10 @@ def locate(branch: Branch, quantity: str | Callable[[Point], float], value: floa
 
 @double
 def crossings(a: Branch, b: Branch) -> tuple[Point, ...]:
-    """Where the free energies of two branches are equal at the same control: first-order transitions.
+    """Where the free energies of two branches of one theory are equal at the same control: first-order transitions.
 
     A branch with folds is cut into arms; a branch given twice is compared with itself, arm by arm. States are solved
     for again at each control, so a crossing is as exact as they are.
-
-    Args:
-        a: a branch with a free energy.
-        b: another, of the same theory.
 
     Returns:
         Points in order of the control, each with the state on either branch; none where branches do not cross.

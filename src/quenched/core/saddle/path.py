@@ -135,11 +135,7 @@ def between(a: State, b: State, s: float) -> Vector:
 
 
 def find_root(function: Callable[[float], float], low: float, high: float, width: float = 1e-15) -> float:
-    """The zero of a function between two places where its signs differ, to a `width`, by Brent's method.
-
-    Raises:
-        ValueError: if the signs are equal, or a value is NaN.
-    """
+    """The zero of a function between two places where its signs differ (else a `ValueError`), by Brent's method."""
     from scipy.optimize import brentq
 
     return float(brentq(function, low, high, xtol=width, rtol=1e-14))  # pyright: ignore[reportArgumentType]

@@ -180,10 +180,7 @@ def solve(theory: Theory, theta: Any, start: Any, *, relaxations: int = 0, along
     """The state near a start, on the host.
 
     Args:
-        theory: what is solved.
-        theta: parameters.
-        start: unknowns `[d]` to begin with.
-        relaxations: steps of `theory.relax` that come first.
+        theory, theta, start, relaxations: as in `state`, for one start.
         along: a control in which the state will be followed: both then use one compiled program.
 
     Returns:

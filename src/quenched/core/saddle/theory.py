@@ -166,15 +166,8 @@ class Landscape(Theory):
 
     Both functions are JAX functions of the order parameters `x` `[d]`, the scalar `control` that is varied, and `args`,
     any pytree of what is held fixed. Equations may be given instead of a free energy, or beside it where they are known
-    in a better form than its gradient; a zero of the equations is then a state. Its parameters are
+    in a better form than its gradient; a zero of the equations `[d]` is then a state. Its parameters are
     `Setting(control, args)`.
-
-    Args:
-        free_energy: returns a scalar.
-        equations: returns `[d]`.
-
-    Raises:
-        InputError: if neither is given.
 
     Examples:
         >>> import jax.numpy as jnp
