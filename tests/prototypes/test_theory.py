@@ -13,12 +13,12 @@ from quenched import prototypes
 from quenched.core.types import InputError
 from quenched.prototypes import theory
 from quenched.prototypes.theory import winners
-from tests import tolerances
+from tests import programs, tolerances
 from tests.prototypes.cases import ALPHA, BROKEN, THREE, A, B
 from tests.systems import lvq21
 
-averages, sampled, few = (jax.jit(f) for f in (winners.average, winners.average_many, winners.average_few))
-field = jax.jit(theory.field)
+averages, sampled, few = (programs.compiled(f) for f in (winners.average, winners.average_many, winners.average_few))
+field = programs.compiled(theory.field)
 
 GRAM = [[1.0, 0.3, -0.2], [0.3, 1.0, 0.1], [-0.2, 0.1, 1.0]]
 GENERAL = prototypes.Clusters([0.2, 0.3, 0.5], (0, 1, 1), [1.0, 1.2, 0.7], [1.0, 0.5, 2.0], GRAM)
@@ -51,7 +51,7 @@ def test_check_values_of_lvq_plus_and_lvq21():
 
 def test_values_do_not_change_when_tolerances_are_tightened(double):
     loose = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=ALPHA)
-    tight = jax.jit(lambda: theory.state(A, prototypes.LVQ1(0.2), ALPHA, rtol=1e-11, atol=1e-13))()
+    tight = programs.compiled(lambda: theory.state(A, prototypes.LVQ1(0.2), ALPHA, rtol=1e-11, atol=1e-13))()
     for name in ("R", "Q", "error"):
         np.testing.assert_allclose(loose[name], getattr(tight, name), atol=tolerances.FLOW)
 
@@ -181,7 +181,7 @@ def test_the_curve_is_the_state_at_its_times(double):
     """Two drivers of one flow: scipy's on the host, diffrax in a compiled program."""
     rule = prototypes.LVQ1(prototypes.Decay(0.4, 10.0))
     curve = prototypes.curve(B, rule, alpha=[0.5, 3.0, 20.0], start=BROKEN)
-    state = jax.jit(lambda rule: theory.state(B, rule, jnp.array([0.5, 3.0, 20.0]), BROKEN))(rule)
+    state = programs.compiled(lambda rule: theory.state(B, rule, jnp.array([0.5, 3.0, 20.0]), BROKEN))(rule)
     for name in ("R", "Q", "error"):
         np.testing.assert_allclose(curve[name], getattr(state, name), atol=tolerances.MACHINE)
 
@@ -265,7 +265,7 @@ def slopes():
     with jax.enable_x64(True):
         at = jnp.array(list(PARAMETERS.values()))
         step = 1e-3 * jnp.diag(at)
-        value_and_slope = jax.jit(jax.value_and_grad(end))  # one program for both
+        value_and_slope = programs.compiled(jax.value_and_grad(end))  # one program for both
         f = jnp.array([[value_and_slope(at + k * row)[0] for row in step] for k in (1, -1, 2, -2)])
         differences = (8 * (f[0] - f[1]) - (f[2] - f[3])) / (12 * jnp.diagonal(step))
         automatic = value_and_slope(at)[1]
@@ -283,7 +283,7 @@ def test_gradient_of_three_prototypes(double):
     value = lambda lam: theory.error(  # noqa: E731
         prototypes.TwoClusters(separation=lam), rule, *(jnp.asarray(x) for x in THREE.overlaps(3, 2))
     )
-    value_and_slope = jax.jit(jax.value_and_grad(value))
+    value_and_slope = programs.compiled(jax.value_and_grad(value))
     (up, _), (down, _), (_, slope) = (value_and_slope(1.0 + step) for step in (1e-5, -1e-5, 0.0))
     assert float(slope) == pytest.approx(float(up - down) / 2e-5, rel=tolerances.GRADIENT)
 
@@ -310,6 +310,14 @@ def test_exchanging_the_classes_exchanges_the_prototypes():
 def test_vq_from_an_unspecialised_start_never_specialises():
     still = prototypes.curve(A, prototypes.VQ(0.2), alpha=ALPHA)
     np.testing.assert_allclose(still.error, 0.5, atol=1e-9)  # erratum P21
+
+
+def test_a_flow_that_has_come_to_rest_needs_no_more_steps():
+    for rule, error in ((prototypes.LVQ1(0.2), float(prototypes.asymptote(A, prototypes.LVQ1(0.2)).error)),
+                        (prototypes.VQ(0.2), 0.5)):  # fmt: skip
+        found = prototypes.curve(A, rule, alpha=[1e4, 1e6, 1e9])
+        assert np.all(found.outcome == "converged")
+        np.testing.assert_allclose(found.error, error, atol=tolerances.FLOW)
 
 
 def test_many_prototypes():

@@ -18,7 +18,7 @@ import equinox as eqx
 import numpy as np
 
 from quenched.core import system
-from quenched.core.lengths import next_length, padded
+from quenched.core.linear import next_length, padded
 from quenched.core.types import InputError, double
 from quenched.processes.model import Empirical, GaussianProcess, Numbers, symmetrize
 
