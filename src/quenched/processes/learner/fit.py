@@ -130,7 +130,7 @@ class Fitted(eqx.Module):
         for first in range(0, len(new), BLOCK):
             rows = slice(first, first + BLOCK)
             cross = kernels.evaluate(self.rule.kernel, new[rows], X)
-            prior = kernels.evaluate_diagonal(self.rule.kernel, new[rows])
+            prior = kernels.evaluate(self.rule.kernel, new[rows])
             mean[rows] = cross @ self._trained.alpha
             variance[rows] = np.maximum(prior - np.sum((cross @ W.T) ** 2, axis=1), 0.0)
         return centre + scale * mean, scale**2 * variance

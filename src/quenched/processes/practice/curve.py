@@ -24,7 +24,7 @@ from quenched.core.progress import track
 from quenched.core.types import Key, Outcome, double
 from quenched.processes import kernels
 from quenched.processes.model import MEASURES, Empirical, GaussianProcess, Total, ask, total_of
-from quenched.processes.simulation.measure import LatinHypercube, World, block_of, finish, world_of
+from quenched.processes.simulation.measure import LatinHypercube, World, block_of, finish
 from quenched.processes.theory.closures import Closure
 from quenched.processes.theory.curve import LARGEST_EXACT, Solver, answer
 
@@ -162,12 +162,9 @@ class Draws:
     def _numbers(self) -> Any:
         return kernels.numbers_of(self._law, self._rule)[0]
 
-    def _world(self, i: int) -> World:
-        return world_of(self._numbers, self._sizes[i : i + 1])
-
     def blocks(self, i: int, count: int) -> Ensemble:
         """At least `count` blocks at size number `i`; those made before are kept."""
-        world = self._world(i)
+        world = World(self._numbers, self._sizes[i : i + 1])
         while (made := 0 if i not in self._made else self._made[i].failed.shape[1]) < count:
             key = jax.random.fold_in(self._key, made)  # the same at every size
             more = ensemble(

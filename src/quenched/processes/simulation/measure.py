@@ -7,7 +7,7 @@ the few that happen to be missing.
 
 `LatinHypercube` spreads the random numbers of a block of samples evenly, `Plain` draws them independently; either way
 the total number of rows is Poisson or fixed, as asked. All sizes of a run use the same random numbers, so that curves
-are smooth. Samples without repeats are in `subsets`. Not covered: rows in groups.
+are smooth. Not covered: samples without repeats (a forecast makes them), rows in groups.
 """
 
 from __future__ import annotations
@@ -25,20 +25,9 @@ import numpy as np
 from quenched.core import checks
 from quenched.core.ensemble import Ensemble, OnHost
 from quenched.core.types import Array, Key, double
-from quenched.processes import kernels
+from quenched.processes import kernels, model
 from quenched.processes.learner.fit import Predictions, predict_rows
-from quenched.processes.model import (
-    LEVEL,
-    MEASURES,
-    MULTIPLICITIES,
-    Empirical,
-    GaussianProcess,
-    Numbers,
-    PoissonTotal,
-    Total,
-    ask,
-    total_of,
-)
+from quenched.processes.model import MEASURES, MULTIPLICITIES, Empirical, GaussianProcess, Numbers, PoissonTotal, Total
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,7 +44,6 @@ class World(NamedTuple):
     """What a run needs besides its key."""
 
     n: Numbers
-    cdf: Any  # [sizes, k] of a Poisson count
     examples: Any  # [sizes]
 
 
@@ -113,10 +101,13 @@ def draw_counts(key: Key, world: World, simulator: Simulator, total: Total, long
     A Poisson total takes a random number for each row of the table, a fixed one for each row of the sample, of which
     the largest has `longest`; a smaller sample is then the beginning of a larger one.
     """
+    from scipy.special import pdtr
+
     N, sizes = len(world.n.y), np.asarray(world.examples)
     if isinstance(total, PoissonTotal):
-        u = np.asarray(simulator.uniforms(key, N))
-        return np.stack([np.searchsorted(table, u, side="right") for table in np.asarray(world.cdf)])
+        u, mu = np.asarray(simulator.uniforms(key, N)), sizes / N
+        counts = np.arange(int(np.max(mu + 12 * np.sqrt(mu) + 25)))  # beyond, nothing is left
+        return np.stack([np.searchsorted(cdf, u, side="right") for cdf in pdtr(counts, mu[:, None])])
     rows = np.minimum((N * np.asarray(simulator.uniforms(key, longest))).astype(int), N - 1)
     return np.stack([[np.bincount(row[: int(m)], minlength=N) for row in rows] for m in sizes])
 
@@ -141,7 +132,7 @@ def _summarise(n: Numbers, s: np.ndarray, drawn: list[Predictions]) -> dict[str,
     if drawn[0].variance is None:
         return values
     variance, oob_variance = (np.stack([getattr(d, name) for d in drawn]) for name in ("variance", "left_out_variance"))
-    z = ndtri((1 + LEVEL) / 2)
+    z = ndtri((1 + model.LEVEL) / 2)
     return values | {
         "posterior_variance": np.mean(variance),
         "oob_variance": np.mean(oob_variance),
@@ -186,9 +177,8 @@ def _spread(values: dict[str, np.ndarray], good: np.ndarray, y: np.ndarray, draw
     b = np.sum(np.where(good, residual, 0.0), axis=1, keepdims=True) / np.maximum(count, 1)
     off = np.sum(np.where(good, residual - b, 0.0) ** 2, axis=1, keepdims=True) / np.maximum(count - 1, 1)
     about = values["point_error"] - 2 * b * residual + b**2
-    if draws == 1:
-        return np.where(count > 1, about + off / np.maximum(count, 1), np.nan)
-    return np.where(count > 1, about + off / np.maximum(count, 1), about * draws / (draws - 1))
+    alone = about * draws / (draws - 1) if draws > 1 else np.nan
+    return np.where(count > 1, about + off / np.maximum(count, 1), alone)
 
 
 def _by_multiplicity(values: dict[str, np.ndarray], good: np.ndarray) -> np.ndarray:
@@ -216,31 +206,12 @@ def finish(done: Ensemble, worlds: list[World], draws: int) -> Ensemble:
     return dataclasses.replace(done, values={name: values[name] for name in order})
 
 
-def world_of(n: Numbers, examples: np.ndarray) -> World:
-    """A table with the distribution functions of the counts `[sizes, k]`, up to where nothing is left."""
-    from scipy import stats
-
-    mu = examples / len(n.y)
-    longest = int(np.max(mu + 12 * np.sqrt(mu) + 25))
-    return World(n, stats.poisson.cdf(np.arange(longest), mu[:, None]), examples)
-
-
 @double
 def measure(
-    law: Empirical,
-    rule: GaussianProcess,
-    *,
-    examples: Any,
-    runs: int,
-    key: Key,
-    total: Total | None = None,
-    simulator: Simulator | None = None,
-    variance: bool = True,
-    batch: int | None = None,
-    executor: Any = None,
-    folder: Any = None,
-    **sweep: Any,
-) -> xr.Dataset:
+    law: Empirical, rule: GaussianProcess, *, examples: Any, runs: int, key: Key, total: Total | None = None,
+    simulator: Simulator | None = None, variance: bool = True, batch: int | None = None, executor: Any = None,
+    folder: Any = None, **sweep: Any,
+) -> xr.Dataset:  # fmt: skip
     r"""The learning curve as an experiment.
 
     Args:
@@ -255,9 +226,9 @@ def measure(
         simulator: `LatinHypercube()` (default) or `Plain()`.
         variance: whether to measure posterior variances and coverage, which about double the time.
         batch: runs in a piece of work; by default as many as take about a second.
-        executor: `Local()`, `Processes(n)` or `Dask(client)`.
-        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
-        **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
+        executor: where they are computed: `Local()`, `Processes(n)` or `Dask(client)`.
+        folder: where finished pieces are kept, to go on with after an interruption.
+        **sweep: fields of the law or the rule; a sequence becomes a dimension of the result.
 
     Returns:
         The measures of `model.MEASURES` and `oob_error_counted`, each with `_stderr` and `_run`, and `runs`,
@@ -282,11 +253,11 @@ def measure(
     """
     simulator, runs = LatinHypercube() if simulator is None else simulator, checks.whole("runs", runs, least=1)
     checks.kind("simulator", simulator, Simulator, "LatinHypercube() or Plain()")
-    total, variance = total_of(total), checks.flag("variance", variance)
-    question = ask(law, rule, sweep, examples, total)
+    total, variance = model.total_of(total), checks.flag("variance", variance)
+    question = model.ask(law, rule, sweep, examples, total)
     sizes, rows = question.axes["examples"], question.plan.laws[0].rows
     pairs = [kernels.numbers_of(*pair) for pair in question.plan.pairs]
-    worlds = [world_of(n, sizes) for n, _ in pairs]
+    worlds = [World(n, sizes) for n, _ in pairs]
     if batch is None:
         batch = min(runs, max(1, min(int(PIECE / (simulator.draws * len(sizes) * rows**3)), WIDEST)))
     block = block_of(rows, len(sizes), simulator, total, longest=sizes[-1], variance=variance)

@@ -40,16 +40,18 @@ import numpy as np
 from quenched.core.linear import namespace
 from quenched.core.types import Array
 from quenched.processes.theory.closures import Cavity, Counts, cavity_variance
-from quenched.processes.theory.equations import Solution
+from quenched.processes.theory.equations import Solution, leave_out
 
 LARGEST = 2048
 """Rows up to which the walks are summed."""
 MATRICES = 24
 """Matrices of all pairs of rows that this takes."""
+ROWS = 7
+"""The first entries of a solution, `g` to `oob_error`, are averages over data sets at every row."""
 
 
 class Shift(NamedTuple):
-    """By how much the mean out-of-bag error and variance change, relative."""
+    """By how much something changes the mean out-of-bag error and variance, as shares of them."""
 
     oob_error: Array
     oob_variance: Array
@@ -149,28 +151,15 @@ def _add(value: Array, change: Array) -> Array:
 
 def _replace(found: Solution, y: Array, s2: Array, counts: Counts, g: Array, b: Array, error: Array) -> Solution:
     """Another variance, mean deviation and error at every row; what is out of bag follows as from the closure."""
-    site = Cavity().site(g, counts, s2)
     spread = found.spread + (error - found.error) - (b**2 - (found.mean - y) ** 2)
-    oob_error = error * (1 - site.w * g**2) / site.keep**2
-    return found._replace(
-        g=g, mean=y + b, spread=namespace(g).maximum(spread, 0.0), error=error, oob_variance=g / site.keep,
-        oob_mean=y + b / site.keep, oob_error=oob_error,
-    )  # fmt: skip
+    oob = leave_out(Cavity().site(g, counts, s2), y, g, b, error)
+    return Solution(g, y + b, namespace(g).maximum(spread, 0.0), error, *oob, *found[ROWS:])
 
 
 def shift(before: Solution, after: Solution) -> Shift:
     """How far one solution is from another, in what is averaged over rows."""
-    return Shift(
-        after.oob_error.mean() / before.oob_error.mean() - 1, after.oob_variance.mean() / before.oob_variance.mean() - 1
-    )
-
-
-def larger(one: Shift, other: Shift) -> Shift:
-    """Of each the one that is larger in size."""
-    return Shift(*(a if abs(a) > abs(b) else b for a, b in zip(one, other, strict=True)))
-
-
-# ---- the total
+    error, variance = (getattr(after, x).mean() / getattr(before, x).mean() - 1 for x in Shift._fields)
+    return Shift(error, variance)
 
 
 def nodes(m: float) -> tuple[np.ndarray, np.ndarray]:
@@ -185,17 +174,11 @@ def nodes(m: float) -> tuple[np.ndarray, np.ndarray]:
     return m + x, weights
 
 
-ROWS = ("g", "mean", "spread", "error", "oob_variance", "oob_mean", "oob_error")
-"""What a solution has at every row that is averaged over data sets."""
-
-
 def average_total(found: Solution, beside: list[Solution], weights: np.ndarray) -> Solution:
     """The average over a fluctuating total, from the solutions at `nodes`."""
-    values = {}
-    for name in ROWS:
-        middle = getattr(found, name)
-        values[name] = middle + sum(w * (getattr(one, name) - middle) for w, one in zip(weights, beside, strict=True))
-    return found._replace(**values)
+    both = list(zip(weights, beside, strict=True))
+    rows = [middle + sum(w * (one[k] - middle) for w, one in both) for k, middle in enumerate(found[:ROWS])]
+    return found._replace(**dict(zip(found._fields[:ROWS], rows, strict=True)))
 
 
 def fix_total(found: Solution, before: Solution, after: Solution, y: Array) -> Solution:

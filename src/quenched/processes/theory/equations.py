@@ -19,8 +19,8 @@ import numpy as np
 
 from quenched.core.linear import namespace, repeat_while
 from quenched.core.types import Array, Outcome, is_traced
-from quenched.processes.theory.closures import Closure, Counts
-from quenched.processes.theory.responses import Prior, Response
+from quenched.processes.theory.closures import Closure, Counts, Site
+from quenched.processes.theory.responses import Covariance
 
 NEWTON_STEP = 1e-5
 """A Newton step below this, relative, leaves an error of its square."""
@@ -32,7 +32,7 @@ MAX_STEPS = 60
 
 
 class Solution(NamedTuple):
-    """What one size gives at each row; every array is `[N]` but the last three."""
+    """What one size gives at each row; every array is `[N]` but the last two."""
 
     g: Array  # posterior variance
     mean: Array  # R, mean prediction
@@ -45,60 +45,66 @@ class Solution(NamedTuple):
     kappa: Array  # w eps, so that V = G diag(kappa) G
     outcome: Array  # an `Outcome` code
     residual: Array  # largest relative change that one more plain iteration would make
-    steps: Array
 
 
 def solve(
-    prior: Prior, y: Array, s2: Array, counts: Counts, closure: Closure, start: Array
-) -> tuple[Solution, Response]:
-    """Solve the equations at one size. JAX arrays get the derivatives of the solution, by one more Newton step.
+    prior: Covariance, y: Array, s2: Array, counts: Counts, closure: Closure, start: Array
+) -> tuple[Solution, Covariance]:
+    """Solve the equations at one size; the solution, and the response that belongs to it.
 
-    The posterior variances to begin with must not be below the solution: those of a smaller size, or the prior's.
-    With the solution comes the response that belongs to it.
+    The posterior variances to start from must not be below the solution: those of a smaller size, or the prior's. JAX
+    arrays get the derivatives of the solution: those of one more Newton step there.
     """
-    xp = namespace(y)
+    xp, stop = namespace(y), jax.lax.stop_gradient
+    equations: Equations = prior, s2, counts, closure
     if xp is np:
-        g, steps = _newton(prior, s2, counts, closure, start)
-    else:  # one differentiable Newton step at the solution has the derivatives of the solution
-        g, steps = jax.lax.stop_gradient(_newton(*jax.lax.stop_gradient((prior, s2, counts, closure, start))))
-        site = closure.site(g, counts, s2)
-        response = prior.respond(site.u)
-        gap = response.diagonal() - g
-        g = g + response.solve(jax.lax.stop_gradient(site.w), gap, xp.zeros_like(g), ACCURATE)
-    site = closure.site(g, counts, s2)
-    response = prior.respond(site.u)
-    residual = xp.max(xp.abs(response.diagonal() - g) / xp.where(g > 0, g, 1.0))
+        g = _newton(equations, start)
+    else:
+        g = stop(_newton(*stop((equations, start))))
+        site, response, gap = _evaluate(equations, g)
+        g = g + response.solve(stop(site.w), gap, xp.zeros_like(g), ACCURATE)
+    site, response, gap = _evaluate(equations, g)
+    residual = xp.max(xp.abs(gap) / xp.where(g > 0, g, 1.0))
     outcome = xp.where(residual < 1e-6, Outcome.converged, Outcome.stalled)
     outcome = xp.where(xp.isfinite(residual), outcome, Outcome.failed)
     R = response.apply(site.u * y)
     b = R - y
     eps = response.solve(site.w, b**2, b**2, ACCURATE)
     V = response.square(site.w * eps)  # not eps - b^2, which loses digits
-    oob_error = eps * (1 - site.w * g**2) / site.keep**2
-    oob_mean = y + b / site.keep
-    found = Solution(g, R, V, eps, g / site.keep, oob_mean, oob_error, site.u, site.w * eps, outcome, residual, steps)
-    return found, response
+    oob = leave_out(site, y, g, b, eps)
+    return Solution(g, R, V, eps, *oob, site.u, site.w * eps, outcome, residual), response
 
 
-def _newton(prior: Prior, s2: Array, counts: Counts, closure: Closure, start: Array) -> tuple[Array, Any]:
-    """Newton's method for $g = diag G(u(g))$, and the number of its steps.
+def leave_out(site: Site, y: Array, g: Array, b: Array, eps: Array) -> tuple[Array, Array, Array]:
+    """Variance, mean and error at every row, averaged over the data sets without it."""
+    return g / site.keep, y + b / site.keep, eps * (1 - site.w * g**2) / site.keep**2
 
-    From above the solution the steps go down monotonically. A step is never let below a tenth of what it began with,
-    so that a start on the wrong side cannot leave the positive numbers.
-    """
+
+Equations = tuple[Covariance, Array, Counts, Closure]
+"""Prior covariance, noise variance, multiplicities and closure."""
+
+
+def _evaluate(equations: Equations, g: Array) -> tuple[Site, Covariance, Array]:
+    """The closure and the response at given variances, and by how much those of the response differ from them."""
+    prior, s2, counts, closure = equations
+    site = closure.site(g, counts, s2)
+    response = prior.respond(site.u)
+    return site, response, response.diagonal() - g
+
+
+def _newton(equations: Equations, start: Array) -> Array:
+    """Newton's method for $g = diag G(u(g))$; from above the solution the steps go down monotonically."""
     xp = namespace(start)
 
     def body(state: tuple[Array, Any, Any]) -> tuple[Array, Any, Any]:
         g, change, count = state
-        site = closure.site(g, counts, s2)
-        response = prior.respond(site.u)
-        gap = response.diagonal() - g
+        site, response, gap = _evaluate(equations, g)
         accuracy = FORCING if is_traced(change) else min(FORCING, float(change) ** 2)
-        new = xp.maximum(g + response.solve(site.w, gap, gap, accuracy), 0.1 * (g + xp.minimum(gap, 0.0)))
+        least = 0.1 * (g + xp.minimum(gap, 0.0))  # so that a start on the wrong side cannot make it negative
+        new = xp.maximum(g + response.solve(site.w, gap, gap, accuracy), least)
         return new, xp.max(xp.abs(new - g) / xp.where(g > 0, g, 1.0)), count + 1
 
     def going(state: tuple[Array, Any, Any]) -> Any:
         return (state[1] > NEWTON_STEP) & (state[2] < MAX_STEPS)  # NaN ends it, too
 
-    g, _, steps = repeat_while(going, body, (start, xp.asarray(np.inf), xp.asarray(0)))
-    return g, steps
+    return repeat_while(going, body, (start, xp.asarray(np.inf), xp.asarray(0)))[0]
