@@ -19,9 +19,8 @@ from quenched.processes.kernels import numbers_of
 from quenched.processes.theory import crossings, trust
 from quenched.processes.theory.closures import counts_of
 from quenched.processes.theory.curve import Reference, Solver, estimates_632
-from quenched.processes.theory.equations import solve
 from quenched.processes.theory.responses import Exact
-from quenched.processes.theory.state import measures_of
+from quenched.processes.theory.state import measures_of, solve
 from tests.processes import cases
 from tests.tolerances import ALGEBRA, DIGITS
 

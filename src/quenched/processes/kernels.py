@@ -37,13 +37,10 @@ class SquaredExponential(NamedTuple):
     def evaluate(self, X1: np.ndarray, X2: np.ndarray) -> np.ndarray:
         """The covariances of two sets of inputs."""
         Z1, Z2 = X1 * self.weights, X2 * self.weights
-        D = Z1 @ Z2.T
-        D *= -2.0
-        D += np.sum(Z1 * Z1, axis=1)[:, None]
-        D += np.sum(Z2 * Z2, axis=1)
-        np.maximum(D, 0.0, out=D)
-        D *= -0.5
-        np.exp(D, out=D)
+        D = Z1 @ Z2.T  # in place from here on: minus half the squared distance
+        D -= 0.5 * np.sum(Z1 * Z1, axis=1)[:, None]
+        D -= 0.5 * np.sum(Z2 * Z2, axis=1)
+        np.exp(np.minimum(D, 0.0, out=D), out=D)
         D *= self.amplitude
         return D
 
@@ -97,12 +94,7 @@ def _call(kernel: Any, *inputs: Any) -> Any:
 
 
 def numbers_of(law: Empirical, rule: GaussianProcess) -> tuple[Numbers, float]:
-    """Law and rule as NumPy arrays, and the jitter that made the kernel matrix positive definite.
-
-    Raises:
-        InputError: if the kernel matrix has values that are not finite or is not positive definite, even with jitter,
-            or if what is computed from it would not fit in memory.
-    """
+    """Law and rule as NumPy arrays, and the jitter that made the kernel matrix positive definite."""
     system.require_memory(f"The kernel matrices of {law.rows} rows", MATRICES * 8.0 * law.rows**2)
     X = places_of(law, rule)
     K = evaluate(rule.kernel, X, X)
@@ -137,15 +129,8 @@ class Pivots(NamedTuple):
 def choose_pivots(kernel: Any, X: np.ndarray, most: int, *, enough: float = 0.0, least: float = 0.0) -> Pivots:
     """Choose pivots greedily among rows, each as from `places_of`.
 
-    Args:
-        kernel: a kernel or a matrix.
-        X: the rows.
-        most: how many pivots at most.
-        enough: sum of the variances left out at which to stop.
-        least: stop where no row has more than this share of the largest prior variance left.
-
-    Raises:
-        InputError: if the kernel is not positive definite or not finite.
+    There are at most `most`. It stops before where the variances left out sum up to no more than `enough`, or where no
+    row has more than a share `least` of the largest prior variance left.
     """
     left = evaluate(kernel, X)
     if not (np.all(np.isfinite(left)) and left.max() > 0):

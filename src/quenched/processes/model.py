@@ -63,13 +63,15 @@ class Empirical(Law):
         for name, value in (("inputs", self.inputs), ("targets", self.targets)):
             if not is_traced(value) and (bad := int(np.sum(~np.isfinite(value)))):
                 raise InputError(f"Argument `{name}` must be finite, but {bad} of its values are not.")
-        if not is_traced(self.targets) and np.any(self.targets):
-            checks.positive("targets", np.abs(self.targets).max())  # their squares must be numbers
         if self.centre is not None:
             checks.finite("centre", self.centre)
         if self.scale is not None:
             checks.positive("scale", self.scale)
-        elif not is_traced(self.targets) and np.ptp(self.targets) == 0:
+        if is_traced(self.targets):
+            return
+        if np.any(self.targets):
+            checks.positive("targets", np.abs(self.targets).max())  # their squares must be numbers
+        if self.scale is None and np.ptp(self.targets) == 0:
             raise InputError("Argument `targets` must vary, but all its values are equal.")
 
     @property
@@ -109,15 +111,12 @@ class Empirical(Law):
 
 def _kernel(value: Any) -> Any:
     """Converter of the kernel: a tinygp kernel with float64 parameters, or a matrix."""
-    if not callable(value):
-        return reals(value)
 
     def leaf(x: Any) -> Any:
-        if is_traced(x) or not eqx.is_inexact_array_like(x) or isinstance(x, complex):
-            return x
-        return np.asarray(x, dtype=np.float64)
+        fixed = is_traced(x) or not eqx.is_inexact_array_like(x) or isinstance(x, complex)
+        return x if fixed else np.asarray(x, dtype=np.float64)
 
-    return jax.tree.map(leaf, value)
+    return jax.tree.map(leaf, value) if callable(value) else reals(value)
 
 
 class Rule(eqx.Module):
@@ -216,11 +215,11 @@ LABELS = {
 }
 """Words for the axes of a plot."""
 
-_OVERALL = ("posterior_variance", "oob_variance", "error", "oob_error", "absolute_error", "oob_absolute_error",
-            "coverage", "oob_coverage")  # fmt: skip
-_AT_ROWS = ("mean", "spread", "point_variance", "point_error", "point_oob_error")
+OVERALL = ("posterior_variance", "oob_variance", "error", "oob_error", "absolute_error", "oob_absolute_error",
+           "coverage", "oob_coverage")  # fmt: skip
+AT_ROWS = ("mean", "spread", "point_variance", "point_error", "point_oob_error")
 MEASURES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_OVERALL, ()), **dict.fromkeys(_AT_ROWS, ("point",)), "multiplicity_error": ("multiplicity",)
+    **dict.fromkeys(OVERALL, ()), **dict.fromkeys(AT_ROWS, ("point",)), "multiplicity_error": ("multiplicity",)
 }  # fmt: skip
 """What theory and simulation report, and the dimensions of each besides `examples`."""
 
@@ -230,17 +229,16 @@ LEVEL = 0.9
 """Nominal probability of the predictive interval whose coverage is reported."""
 
 
-def _coordinates(law: Empirical, rule: GaussianProcess) -> dict[str, Any]:
-    del rule
-    return {"point": ("point", np.arange(law.rows)), "multiplicity": ("multiplicity", np.arange(MULTIPLICITIES))}
-
-
 SCIENCE = verbs.Science(
     "processes",
     laws=(Empirical, "an Empirical table"),
     rules=(GaussianProcess, "a GaussianProcess"),
     reports=MEASURES,
-    coordinates=_coordinates,
+    check=lambda law, rule: callable(rule.kernel) or check_pairs(rule.kernel, law.rows),
+    coordinates=lambda law, _: {
+        "point": ("point", np.arange(law.rows)),
+        "multiplicity": ("multiplicity", np.arange(MULTIPLICITIES)),
+    },
     labels=LABELS,
     attrs={"main": "oob_error", "scale": "log"},  # learning curves are powers of the number of examples
     command="quenched forecast DATA.csv --target COLUMN",

@@ -9,8 +9,7 @@ $$\tfrac12 y^\top \alpha + \tfrac12 \log\det A + \tfrac n2 \log 2\pi, \qquad
 
 The kernel takes the slope on to its parameters: any kernel by its vector-Jacobian product, compiled; the squared
 exponential in closed form, without compilation and at LAPACK's own speed.
-
-`descend` finds the minimum at hand, not the lowest. Not covered: restarts.
+`descend` finds the minimum at hand, not the lowest.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Surprise:
         if known is not None:
             self._covariance = lambda theta: _squared_exponential(theta, X, known)
         elif callable(rule.kernel):
-            self._covariance = lambda theta: _any_kernel(theta, X, rule)
+            self._covariance = lambda theta: _any_kernel(theta, X, rule.kernel)
         else:
             self._covariance = lambda theta: (np.asarray(rule.kernel), lambda M: np.zeros(0))
 
@@ -104,47 +103,45 @@ def _squared_exponential(
 
 
 @double
-def _any_kernel(theta: np.ndarray, X: np.ndarray, rule: GaussianProcess) -> tuple[np.ndarray, Pull]:
+def _any_kernel(theta: np.ndarray, X: np.ndarray, kernel: Any) -> tuple[np.ndarray, Pull]:
     """Covariances, and their slopes by a compiled product; rows are padded, so that subsets share the program."""
-    K = kernels.evaluate(scale(rule, np.append(theta, 0.0)).kernel, X, X)
 
     @double
     def pull(M: np.ndarray) -> np.ndarray:
         full, rows = np.tril(M) + np.tril(M, -1).T, kernels.pad(X)
         more = len(rows) - len(X)
-        return np.asarray(_pull(theta, as_arrays(rule), rows, np.pad(full, ((0, more), (0, more)))))
+        return np.asarray(_pull(theta, kernel, rows, np.pad(full, ((0, more), (0, more)))))
 
-    return K, pull
+    return kernels.evaluate(_scale(kernel, theta), X, X), pull
 
 
 @eqx.filter_jit
-def _pull(theta: Any, rule: GaussianProcess, X: Any, M: Any) -> Any:
-    return jax.grad(lambda theta: 0.5 * jnp.sum(M * scale(rule, jnp.append(theta, 0.0)).kernel(X, X)))(theta)
-
-
-def _parameters(rule: GaussianProcess) -> list[int]:
-    """Which leaves of the kernel are parameters: none of a kernel given as a matrix."""
-    leaves = jax.tree.leaves(rule.kernel)
-    return [i for i, leaf in enumerate(leaves) if callable(rule.kernel) and _is_float(leaf)]
+@jax.grad
+def _pull(theta: Any, kernel: Any, X: Any, M: Any) -> Any:
+    return 0.5 * jnp.sum(M * _scale(kernel, theta)(X, X))
 
 
 def scale(rule: GaussianProcess, theta: Any) -> GaussianProcess:
     r"""The rule with its parameters multiplied by $e^\theta$, noise last."""
-    exp: Any = jnp.exp if is_traced(theta) else np.exp
-    leaves, structure = jax.tree.flatten(rule.kernel)
+    kernel = _scale(rule.kernel, theta[:-1]) if callable(rule.kernel) else rule.kernel
+    return GaussianProcess(kernel, rule.noise * (jnp if is_traced(theta) else np).exp(theta[-1]))
+
+
+def _scale(kernel: Any, theta: Any) -> Any:
+    """The kernel with its parameters multiplied."""
+    factors, (leaves, structure) = (jnp if is_traced(theta) else np).exp(theta), jax.tree.flatten(kernel)
     first = 0
-    for i in _parameters(rule):
-        factor = exp(theta[first : first + np.size(leaves[i])])
-        first += len(factor)
-        leaves[i] = leaves[i] * factor.reshape(np.shape(leaves[i]))
-    return GaussianProcess(structure.unflatten(leaves), rule.noise * exp(theta[first]))
+    for i, leaf in enumerate(leaves):
+        if _is_float(leaf):
+            last = first + np.size(leaf)
+            leaves[i], first = leaf * factors[first:last].reshape(np.shape(leaf)), last
+    return structure.unflatten(leaves)
 
 
 def _free(rule: GaussianProcess) -> np.ndarray:
     """Which parameters, in the order of `scale`, may be descended: all of an array of positive numbers, or none."""
-    leaves = jax.tree.leaves(rule.kernel)
-    values = [np.ravel(np.asarray(leaves[i], dtype=float)) for i in _parameters(rule)]
-    return np.concatenate([*(np.full(len(v), bool(np.all(np.isfinite(v) & (v > 0)))) for v in values), [True]])
+    floats = [np.ravel(leaf) for leaf in jax.tree.leaves(rule.kernel) if callable(rule.kernel) and _is_float(leaf)]
+    return np.concatenate([*(np.full(len(v), np.all(np.isfinite(v) & (v > 0))) for v in floats), [True]])
 
 
 def _is_float(leaf: Any) -> bool:
@@ -159,19 +156,10 @@ def as_arrays(tree: Any) -> Any:
 
 @double
 def descend(slope: Slope, rule: GaussianProcess, *, steps: int = 100, tolerance: float = 2e-9) -> GaussianProcess:
-    r"""Make an objective as small as descent from a given rule can.
+    """The best rule that L-BFGS-B from a given one meets, over the logs of its positive float parameters.
 
-    L-BFGS-B over the logs of all positive float parameters of the kernel and of the noise. Other parameters, and a
-    kernel given as a matrix, stay as they are.
-
-    Args:
-        slope: value and gradient of the objective.
-        rule: where to start.
-        steps: the largest number of iterations.
-        tolerance: a step that makes the objective smaller by less than this share of it is the last.
-
-    Returns:
-        The best rule met; never worse than the start.
+    Other parameters, and a kernel given as a matrix, stay as they are. There are at most `steps` iterations; one that
+    makes the objective smaller by less than a share `tolerance` of it is the last.
     """
     from scipy.optimize import minimize
 
@@ -211,14 +199,12 @@ def most_likely(
         rule: where to start, see `default_rule`.
         weights: `[N]` of 1, or 0 for rows that are left out.
         steps: the largest number of iterations.
-        tolerance: of the evidence, see `descend`.
+        tolerance: an iteration that changes the evidence by less than this share is the last.
     """
     SCIENCE.check_pair(law, rule)
     weights = np.ones(law.rows) if weights is None else checks.numbers("weights", weights)
     if weights.shape != (law.rows,) or not np.all((weights == 0) | (weights == 1)) or not weights.any():
-        raise InputError(
-            f"Argument `weights` must be 0 or 1 for each of the {law.rows} rows, not all 0, but it is not."
-        )
+        raise InputError("Argument `weights` must be 0 or 1 for each row, not all 0, but it is not.")
     checks.positive("tolerance", checks.number("tolerance", tolerance))
     surprise = Surprise(*take(law, rule, np.flatnonzero(weights)))
     return descend(surprise, rule, steps=steps, tolerance=float(tolerance))

@@ -33,7 +33,7 @@ from numpy.random import Generator
 from quenched.core import checks, results
 from quenched.core.progress import progress, say
 from quenched.core.types import InputError, Key, double
-from quenched.processes import kernels, learner
+from quenched.processes import learner
 from quenched.processes.model import LABELS, SCIENCE, Empirical, GaussianProcess, take
 from quenched.processes.practice import judgement, trials
 from quenched.processes.practice.judgement import FARTHEST, FEWEST_FORECAST, Z80
@@ -58,17 +58,9 @@ FIRST_TUNED = 400
 
 @double
 def forecast(
-    X: Any,
-    y: Any,
-    *,
-    examples: Any = None,
-    rule: GaussianProcess | None = None,
-    tune: bool = True,
-    check: int = 0,
-    accuracy: float = 0.03,
-    key: Key | None = None,
-    names: Sequence[str] | None = None,
-) -> xr.Dataset:
+    X: Any, y: Any, *, examples: Any = None, rule: GaussianProcess | None = None, tune: bool = True, check: int = 0,
+    accuracy: float = 0.03, key: Key | None = None, names: Sequence[str] | None = None,
+) -> xr.Dataset:  # fmt: skip
     r"""Forecast the error of Gaussian-process regression at other numbers of examples.
 
     Columns are standardised first, and the kernel sees them so. Errors are shares of the target's variance: 1 is what
@@ -117,8 +109,16 @@ def forecast(
     checks.positive("accuracy", checks.number("accuracy", accuracy))
     key, tune = jax.random.key(0) if key is None else checks.key(key), checks.flag("tune", tune)
     draw = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+    law = Empirical(table.X, table.y)
     kept, place = np.unique(find_copies(table.X, table.y), return_inverse=True)
-    law, start = _begin(Empirical(table.X, table.y), rule, tune, kept)
+    if rule is not None:
+        SCIENCE.check_pair(law, rule)
+        law, start = take(law, rule, kept)
+    elif tune:
+        law = law.take(kept)
+        start = learner.default_rule(law)
+    else:
+        raise InputError("Argument `rule` must be given when `tune` is False, but it is not.")
     m = sizes * law.rows / N  # different rows
     checked = np.flatnonzero((m < CHECKABLE * law.rows) & (check > 0))
     work = 2 + trials.FOLDS + trials.HALVINGS + GROUPS + int(np.sum(m < law.rows)) + len(checked)
@@ -150,19 +150,6 @@ def forecast(
 def default_sizes(rows: int) -> list[int]:
     """The numbers of examples that are reported by default."""
     return sorted({max(round(rows * share), 1) for share in SHARES})
-
-
-def _begin(
-    table: Empirical, rule: GaussianProcess | None, tune: bool, kept: np.ndarray
-) -> tuple[Empirical, GaussianProcess]:
-    """The table with every row once, in its units, and where tuning starts."""
-    if rule is None and not tune:
-        raise InputError("Argument `rule` must be given when `tune` is False, but it is not.")
-    if rule is None:
-        return table.take(kept), learner.default_rule(table.take(kept))
-    SCIENCE.check_pair(table, rule)
-    kernels.places_of(table, rule)
-    return take(table, rule, kept)
 
 
 class _Tuned(NamedTuple):
@@ -217,10 +204,14 @@ def _judge(
     se0 = continuation.level_error(modes, s2, left)
     se_r = continuation.shape_error(modes, s2, m, draw.permutation(N) % min(GROUPS, N), advance)
     gap = continuation.shape_gap(modes, s2, at)[:-1]
-    measured = _measure(known, left, m, accuracy, draw, advance)
-    below = m < N
-    shape = np.where(below, np.log(measured.error / left.error), np.log(at.gcv[:-1] / at.gcv[-1]))
-    drawn = np.where(below, measured.stderr / measured.error, 0.0)
+    below, draws = m < N, np.zeros(len(m), int)
+    measured, stderr = np.where(m == N, left.error, np.nan), np.where(m == N, 0.0, np.nan)
+    for i in np.flatnonzero(below):
+        rows = int(np.clip(round(m[i]), 1, N - 1))
+        measured[i], stderr[i], draws[i] = trials.measure_subsets(known, left.residual, rows, accuracy, draw)
+        advance(1)
+    shape = np.where(below, np.log(measured / left.error), np.log(at.gcv[:-1] / at.gcv[-1]))
+    drawn = np.where(below, stderr / measured, 0.0)
     tau = np.where(below, drawn, _model_error(np.log2(np.maximum(m / N, 1.0)), np.abs(gap), b, H))
     tau = np.hypot(tau, np.where(m == N, 0.0, known.neglected / s2))
     tuning, unsure = log_f * (1 + N / m) / 2, log_f * np.maximum(N / m, (1 + N / m) / 2)
@@ -233,7 +224,7 @@ def _judge(
     values = {
         "error": error, "error_low": error / wide, "error_high": error * wide,
         "gain": gain, "gain_low": gain / narrow, "gain_high": gain * narrow,
-        "measured": measured.error, "measured_stderr": measured.stderr, "draws": measured.draws,
+        "measured": measured, "measured_stderr": stderr, "draws": draws,
         "source": np.where(below, "subsets", np.where(m == N, "leave-one-out", "continuation")),
         "extended": at.extended[:-1],
     }  # fmt: skip
@@ -241,20 +232,6 @@ def _judge(
     return values, judgement.Found(
         known.y, left.residual, training, H, b, tuned.ratio, float(present), df1, s2, known.neglected
     )
-
-
-def _measure(
-    known: Prior, left: continuation.LeftOut, m: np.ndarray, accuracy: float, draw: Generator, advance: Advance
-) -> trials.Measured:
-    """What can be measured, over sizes: subsets of the rows below all of them, leave-one-out at all."""
-    N = len(known.y)
-    error, stderr, draws = np.full(len(m), np.nan), np.full(len(m), np.nan), np.zeros(len(m), int)
-    error[m == N], stderr[m == N] = left.error, 0.0
-    for i in np.flatnonzero(m < N):
-        rows = int(np.clip(round(m[i]), 1, N - 1))
-        error[i], stderr[i], draws[i] = trials.measure_subsets(known, left.residual, rows, accuracy, draw)
-        advance(1)
-    return trials.Measured(error, stderr, draws)
 
 
 def _model_error(doublings: np.ndarray, gap: np.ndarray, b: float, H: float) -> np.ndarray:

@@ -95,19 +95,19 @@ def prior_of(law: Empirical, rule: GaussianProcess) -> Prior:
 
 
 class Measured(NamedTuple):
-    """The error of processes trained on random subsets of the rows, at one size or at many."""
+    """The error of processes trained on random subsets of the rows."""
 
-    error: Any
-    stderr: Any  # with Student's factor, so that it can be read as a normal one
-    draws: Any
+    error: float
+    stderr: float  # with Student's factor, so that it can be read as a normal one
+    draws: int
 
 
 def measure_subsets(known: Prior, left_out: np.ndarray, m: int, accuracy: float, draw: Generator) -> Measured:
-    r"""The error of `m` random rows, judged by the rows outside them, up to a relative accuracy.
+    """The error of `m` random rows, judged by the rows outside them, up to a relative accuracy."""
+    from scipy.special import ndtri, stdtrit
 
-    What is averaged is by how much the squared residual of a row exceeds its leave-one-out residual, squared: the rows
-    to judge by then matter little, and $m = N - 1$ is exact.
-    """
+    # What is averaged is by how much the squared residual of a row exceeds its leave-one-out residual, squared: the
+    # rows to judge by then matter little, and m = N - 1 is exact.
     N, base, seen = len(left_out), left_out**2, []
     parts, rank = min(PARTS, N // m), min(m, N if known.F is None else known.F.shape[1])
     most = int(np.clip(PATIENCE / (parts * rank * (m * rank + N)), FEWEST_ORDERS, MOST_ORDERS))
@@ -118,17 +118,10 @@ def measure_subsets(known: Prior, left_out: np.ndarray, m: int, accuracy: float,
             test = np.delete(order, slice(k * m, (k + 1) * m))
             more.append(np.mean(known.residuals(order[k * m : (k + 1) * m], test) ** 2 - base[test]))
         seen.append(np.mean(more))
-        if len(seen) >= FEWEST_ORDERS:
-            error, stderr = float(np.mean(base) + np.mean(seen)), _stderr(seen)
+        if (n := len(seen)) >= FEWEST_ORDERS:  # Student's factor is that at the ends of an 80% interval
+            error, factor = float(np.mean(base) + np.mean(seen)), stdtrit(n - 1, 0.9) / ndtri(0.9)
+            stderr = float(np.std(seen, ddof=1) / np.sqrt(n) * factor)
     return Measured(max(error, float(np.min(base[base > 0], initial=1e-300))), stderr, parts * len(seen))
-
-
-def _stderr(values: list[Any]) -> float:
-    """The standard error of a mean, with Student's factor at the ends of an 80% interval."""
-    from scipy.special import ndtri, stdtrit
-
-    n = len(values)
-    return float(np.std(values, ddof=1) / np.sqrt(n) * stdtrit(n - 1, 0.9) / ndtri(0.9))
 
 
 def measure_anew(

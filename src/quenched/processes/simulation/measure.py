@@ -3,11 +3,7 @@ r"""The experiment: a Gaussian process trained on samples of the table, many tim
 In a sample row $i$ comes $s_i$ times; the learner (`learner.fit.predict_rows`) takes these counts for weights, trains
 on the distinct rows and predicts all. The counts being independent, what is left once all copies of a row are taken
 out is a sample like any that never had the row, so every row of every sample gives an *out-of-bag* residual, not only
-the few that happen to be missing.
-
-`LatinHypercube` spreads the random numbers of a block of samples evenly, `Plain` draws them independently; either way
-the total number of rows is Poisson or fixed, as asked. All sizes of a run use the same random numbers, so that curves
-are smooth. Not covered: samples without repeats (a forecast makes them), rows in groups.
+the few that happen to be missing. All sizes of a run use the same random numbers, so that curves are smooth.
 """
 
 from __future__ import annotations
@@ -112,34 +108,22 @@ def draw_counts(key: Key, world: World, simulator: Simulator, total: Total, long
     return np.stack([[np.bincount(row[: int(m)], minlength=N) for row in rows] for m in sizes])
 
 
-def _summarise(n: Numbers, s: np.ndarray, drawn: list[Predictions]) -> dict[str, np.ndarray]:
+def _summarise(n: Numbers, s: np.ndarray, drawn: list[Predictions]) -> dict[str, Any]:
     """Averages over a block of data sets with counts `[draws, N]`."""
     from scipy.special import ndtri
 
-    e, o = np.stack([one.residual for one in drawn]), np.stack([one.left_out for one in drawn])
-    came = s == np.arange(MULTIPLICITIES)[:, None, None]
-    values: dict[str, Any] = {
-        "error": np.mean(e**2),
-        "oob_error": np.mean(o**2),
-        "absolute_error": np.mean(np.abs(e)),
-        "oob_absolute_error": np.mean(np.abs(o)),
-        "mean": np.asarray(n.y) - np.mean(e, axis=0),
-        "point_error": np.mean(e**2, axis=0),
-        "point_oob_error": np.mean(o**2, axis=0),
-        "came": np.sum(came, axis=(1, 2)),
-        "came_error": np.sum(came * e**2, axis=(1, 2)),
-    }
-    if drawn[0].variance is None:
-        return values
-    variance, oob_variance = (np.stack([getattr(d, name) for d in drawn]) for name in ("variance", "left_out_variance"))
-    z = ndtri((1 + model.LEVEL) / 2)
-    return values | {
-        "posterior_variance": np.mean(variance),
-        "oob_variance": np.mean(oob_variance),
-        "coverage": np.mean(np.abs(e) < z * np.sqrt(variance + n.s2)),
-        "oob_coverage": np.mean(np.abs(o) < z * np.sqrt(oob_variance + n.s2)),
-        "point_variance": np.mean(variance, axis=0),
-    }
+    parts: Any = [None if part[0] is None else np.stack(part) for part in zip(*(one[1:] for one in drawn), strict=True)]
+    residual, left_out, variance, left_out_variance = parts
+    came, z = s == np.arange(MULTIPLICITIES)[:, None, None], ndtri((1 + model.LEVEL) / 2)
+    values: dict[str, Any] = {"mean": n.y - np.mean(residual, axis=0), "came": np.sum(came, axis=(1, 2))}
+    values["came_error"] = np.sum(came * residual**2, axis=(1, 2))
+    for oob, e, v in (("", residual, variance), ("oob_", left_out, left_out_variance)):
+        values |= {f"{oob}error": np.mean(e**2), f"point_{oob}error": np.mean(e**2, axis=0)}
+        values[f"{oob}absolute_error"] = np.mean(np.abs(e))
+        if v is not None:
+            values[f"{oob}coverage"] = np.mean(np.abs(e) < z * np.sqrt(v + n.s2))
+            values[f"{oob or 'posterior_'}variance"] = np.mean(v)
+    return values if variance is None else values | {"point_variance": np.mean(variance, axis=0)}
 
 
 def _run(
@@ -168,8 +152,7 @@ def block_of(
 def _spread(values: dict[str, np.ndarray], good: np.ndarray, y: np.ndarray, draws: int) -> np.ndarray:
     """Variance over data sets of the prediction at each row, `[points, runs, sizes, N]`.
 
-    The samples of a block are not independent, so their variance is taken about the mean of all runs, whose own error
-    is added: the mean over runs is unbiased, for independent samples the usual estimate.
+    The samples of a block are not independent, so it is taken about the mean of all runs, whose own error is added.
     """
     good = good[..., None, None]
     count = np.sum(good, axis=1, keepdims=True)

@@ -59,29 +59,25 @@ class Modes(NamedTuple):
     y: np.ndarray  # [N], the standardised targets
 
 
-def _spectrum(lam: np.ndarray, p: np.ndarray, rest: float, rows: int) -> Spectrum:
-    """From the eigenvalues that are not zero, and the squared length of the targets outside their spaces."""
-    if (zeros := rows - len(lam)) == 0:
-        return Spectrum(lam, p, np.ones(rows))
-    return Spectrum(np.append(0.0, lam), np.append(rest, p), np.append(zeros, np.ones(len(lam))))
-
-
 def modes_of_matrix(K: np.ndarray, y: np.ndarray) -> Modes:
     """From the kernel matrix `[N, N]` and the standardised targets `[N]`, by one eigendecomposition."""
-    from scipy.linalg import eigh
-
-    lam, phi = eigh(K, driver="evd", check_finite=False)
-    kept = lam >= NEGLIGIBLE * lam[-1]
-    p = (phi.T @ y) ** 2
-    return Modes(_spectrum(lam[kept], p[kept], float(p[~kept].sum()), len(y)), phi[:, kept], y)
+    lam, phi = _decompose(K, len(y))
+    return Modes(_spectrum(lam, phi.T @ y, y), phi, y)
 
 
 def modes_of_factor(F: np.ndarray, y: np.ndarray) -> Modes:
     r"""From a factor `[N, r]` of the kernel matrix, $K = F F^\top$, by an eigendecomposition of order $r$."""
     lam, v = _decompose(F.T @ F, len(y))
     phi = F @ (v / np.sqrt(lam))
-    p = (phi.T @ y) ** 2
-    return Modes(_spectrum(lam, p, max(float(y @ y - p.sum()), 0.0), len(y)), phi, y)
+    return Modes(_spectrum(lam, phi.T @ y, y), phi, y)
+
+
+def _spectrum(lam: np.ndarray, c: np.ndarray, y: np.ndarray) -> Spectrum:
+    """From the eigenvalues that are not zero, the coefficients of the targets in their vectors, and the targets."""
+    if (zeros := len(y) - len(lam)) == 0:
+        return Spectrum(lam, c**2, np.ones(len(y)))
+    rest = max(float(y @ y - c @ c), 0.0)
+    return Spectrum(np.append(0.0, lam), np.append(rest, c**2), np.append(zeros, np.ones(len(lam))))
 
 
 def _decompose(M: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -182,6 +178,8 @@ def edge(spectrum: Spectrum, s2: float) -> float:
 
 def _extend(spectrum: Spectrum, s2: float, m: np.ndarray) -> State:
     """Below the smallest effective ridge that the table shows: a power law of the degrees of freedom."""
+    from scipy.optimize import nnls
+
     last, now = edge(spectrum, s2), float(find_state(spectrum, s2).kappa)
     top = NEAR * (float(spectrum.lam.sum()) / spectrum.rows + s2)  # there the effective ridge is above NEAR * now
     seen = find_state(spectrum, last * STEP ** np.arange(max(np.ceil(np.log(top / last) / np.log(STEP)), TAIL), -1, -1))
@@ -198,18 +196,11 @@ def _extend(spectrum: Spectrum, s2: float, m: np.ndarray) -> State:
 
     kappa = np.array([ridge(float(size)) for size in m])
     d1 = np.asarray(df1(kappa))
-    B = B_e + _bias(seen, NEAR * now, power) * power * (kappa * d1 - kappa_e * df_e)
-    return State(kappa, d1, (1 - power) * d1, B)
-
-
-def _bias(seen: State, widest: float, power: float) -> float:
-    r"""How the error falls with the effective ridge: the coefficient of $\kappa (d_1 - d_2)$, of a white teacher."""
-    from scipy.optimize import nnls
-
-    near = (seen.kappa <= widest) | (np.arange(len(seen.kappa)) >= len(seen.kappa) - TAIL)
-    x = (seen.kappa * (seen.df1 - seen.df2))[near]
-    slope = float(nnls(np.column_stack([np.ones(len(x)), x]), seen.B[near])[0][1])
-    return min(slope, float(seen.B[-1] / (power * seen.kappa[-1] * seen.df1[-1])))  # an error is not negative
+    near = (seen.kappa <= NEAR * now) | (np.arange(len(seen.kappa)) >= len(seen.kappa) - TAIL)
+    white = (seen.kappa * (seen.df1 - seen.df2))[near]  # how the error of a white teacher falls
+    bias = float(nnls(np.column_stack([np.ones(len(white)), white]), seen.B[near])[0][1])
+    bias = min(bias, B_e / (power * kappa_e * df_e))  # an error is not negative
+    return State(kappa, d1, (1 - power) * d1, B_e + bias * power * (kappa * d1 - kappa_e * df_e))
 
 
 class LeftOut(NamedTuple):
@@ -238,10 +229,9 @@ def leave_out(known: Modes, delta: float) -> LeftOut:
 
 
 def level_error(known: Modes, s2: float, left: LeftOut) -> float:
-    r"""The standard error of the log of the leave-one-out error.
+    r"""The standard error of the log of the leave-one-out error, the square root of
 
-    $$\mathrm{se}_0^2 = \frac{2\, \mathrm{tr} W^2 + k_4 \sum_i W_{ii}^2}{(\mathrm{tr} W)^2}, \qquad
-    W = (K + \sigma^2)^{-2},$$
+    $$(2\, \mathrm{tr} W^2 + k_4 \textstyle\sum_i W_{ii}^2)/(\mathrm{tr} W)^2, \qquad W = (K + \sigma^2)^{-2},$$
 
     where $k_4$ is the excess kurtosis of the leave-one-out residuals, or 0 if that is negative.
     """
@@ -258,9 +248,8 @@ def remove_rows(known: Modes, s2: float, rows: np.ndarray) -> Spectrum:
     root = np.sqrt(lam[bright])
     F = phi[np.ix_(rows, np.flatnonzero(bright))] * root
     left, v = _decompose(np.diag(lam[bright]) - F.T @ F, len(y) - len(rows))
-    p = (v.T @ (root * (phi[:, bright].T @ y) - F.T @ y[rows])) ** 2 / left
-    rest = float(y @ y - y[rows] @ y[rows]) - float(p.sum())
-    return _spectrum(left, p, max(rest, 0.0), len(y) - len(rows))
+    c = v.T @ (root * (phi[:, bright].T @ y) - F.T @ y[rows]) / np.sqrt(left)
+    return _spectrum(left, c, np.delete(y, rows))
 
 
 def shape_error(
@@ -284,8 +273,7 @@ def shape_error(
 def shape_gap(known: Modes, s2: float, continued: Continued) -> np.ndarray:
     """How far the shape by leave-one-out is from the shape by generalised cross-validation, in the log, at each size.
 
-    Both judge all rows with ridge `delta`, one row by row and one by averages; where the curve is extended, the
-    comparison stops at the last ridge that the table shows.
+    Where the curve is extended, the comparison stops at the last ridge that the table shows.
     """
     N, last = known.spectrum.rows, edge(known.spectrum, s2)
 

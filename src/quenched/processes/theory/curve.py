@@ -1,10 +1,8 @@
 r"""The learning curve in theory: every size by itself, with a check of how far it can be trusted.
 
 Sizes are solved in ascending order, each from the solution before it, which lies above it; a start from a larger size
-breaks Newton's method at low noise. Other measures than the squared error come from the Gaussian approximation: over
-data sets the prediction at a row is normal with the mean and spread that the theory gives.
-
-All of it runs in NumPy, and nothing is compiled but the kernel; on an accelerator arrays are those of JAX.
+breaks Newton's method at low noise. All of it runs in NumPy, and nothing is compiled but the kernel; on an accelerator
+arrays are those of JAX.
 """
 
 from __future__ import annotations
@@ -23,9 +21,8 @@ from quenched.processes import kernels
 from quenched.processes.model import Empirical, FixedTotal, GaussianProcess, Total, ask, total_of
 from quenched.processes.theory import crossings, responses, trust
 from quenched.processes.theory.closures import Cavity, Closure, closure_of, counts_of
-from quenched.processes.theory.equations import Solution, solve
 from quenched.processes.theory.responses import Covariance
-from quenched.processes.theory.state import measures_of
+from quenched.processes.theory.state import Solution, measures_of, solve
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,10 +41,7 @@ class Reference(NamedTuple):
 
 
 def reference(prior: Covariance, y: Array, s2: Array) -> Reference:
-    r"""Training error and exact leave-one-out error of the process on all rows.
-
-    With $A = K + \sigma^2$ and $G$ the response at $u = 1/\sigma^2$: $A^{-1} = (1 - G/\sigma^2)/\sigma^2$.
-    """
+    r"""From the response $G$ at $u = 1/\sigma^2$: $(K + \sigma^2)^{-1} = (1 - G/\sigma^2)/\sigma^2$."""
     response = prior.respond(0 * y + 1 / s2)
     trained = y - response.apply(y) / s2
     trained, left_out = (np.asarray(x) for x in (trained, trained / (1 - response.diagonal() / s2)))
@@ -145,15 +139,9 @@ def _prepare(law: Empirical, rule: GaussianProcess, rank: int | None) -> tuple[C
 
 @double
 def curve(
-    law: Empirical,
-    rule: GaussianProcess,
-    *,
-    examples: Any,
-    total: Total | None = None,
-    closure: Closure | None = None,
-    rank: int | None = None,
-    **sweep: Any,
-) -> xr.Dataset:
+    law: Empirical, rule: GaussianProcess, *, examples: Any, total: Total | None = None, closure: Closure | None = None,
+    rank: int | None = None, **sweep: Any,
+) -> xr.Dataset:  # fmt: skip
     """The learning curve in theory, with its self-check: no training, no resampling.
 
     Args:
@@ -175,30 +163,29 @@ def curve(
     total = total_of(total)
     question = ask(law, rule, sweep, examples, total)
 
-    def solve_sizes(law: Empirical, rule: GaussianProcess) -> tuple[Solver, list[dict[str, Any]]]:
-        solver = Solver(law, rule, closure, rank, total)
-        return solver, [solver.solve(m) for m in track(list(question.axes["examples"]), "theory")]
+    def solve_sizes(solver: Solver, law: Empirical, rule: GaussianProcess) -> list[dict[str, Any]]:
+        del law, rule
+        return [solver.solve(m) for m in track(list(question.axes["examples"]), "theory")]
 
-    return answer(question, solve_sizes, source="theory", total=type(total).__name__, rank=rank or 0)
+    return answer(question, solve_sizes, total, closure, rank, source="theory")
 
 
 def answer(
-    question: verbs.Question,
-    solve_sizes: Callable[[Empirical, GaussianProcess], tuple[Solver, list[dict[str, Any]]]],
-    **how: Any,
-) -> xr.Dataset:
-    """The result of a question, from a function of law and rule that gives the theory and all measures at each size."""
-    values, about = [], {}
+    question: verbs.Question, solve_sizes: Callable[[Solver, Empirical, GaussianProcess], list[dict[str, Any]]],
+    total: Total, closure: Closure | None, rank: int | None, **how: Any,
+) -> xr.Dataset:  # fmt: skip
+    """The result of a question, from a function that gives all measures of a law and a rule at each size."""
+    values, about = [], {"total": type(total).__name__, "rank": rank or 0, **how}
     for law, rule in question.plan.pairs:
-        solver, rows = solve_sizes(law, rule)
+        solver = Solver(law, rule, closure, rank, total)
+        rows = solve_sizes(solver, law, rule)
         point = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
         known, (centre, scale) = solver.reference, (float(unit) for unit in law.units())
         plain, plus = estimates_632(point["oob_error"], known)
         rmse, oob_rmse = (scale * np.sqrt(point[name]) for name in ("error", "oob_error"))
         values.append({**point, "error_632": plain, "error_632plus": plus, "rmse": rmse, "oob_rmse": oob_rmse})
-        about = about or {
+        about = {
             "closure": type(solver.closure).__name__, "target_centre": centre, "target_scale": scale, **solver.about,
-            "training_error": known.training_error, "leave_one_out": known.leave_one_out,
+            "training_error": known.training_error, "leave_one_out": known.leave_one_out, **about,
         }  # fmt: skip
-    stacked = {name: np.stack([value[name] for value in values]) for name in values[0]}
-    return question.answer(stacked, **about, **how)
+    return question.answer({name: np.stack([value[name] for value in values]) for name in values[0]}, **about)

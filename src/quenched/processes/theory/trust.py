@@ -32,8 +32,8 @@ from quenched.core.linear import namespace
 from quenched.core.types import Array
 from quenched.processes.theory.closures import Counts
 from quenched.processes.theory.crossings import Shift
-from quenched.processes.theory.equations import Solution
 from quenched.processes.theory.responses import Covariance
+from quenched.processes.theory.state import Solution
 
 NEIGHBOURS = 8
 DRAWS = 32
