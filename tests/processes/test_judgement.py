@@ -243,6 +243,7 @@ def test_tables_that_cannot_be_worked_with(change, words):
         ({"examples": [10, 10]}, "`examples` must increase"),
         ({"rule": "rbf"}, "`rule` must be a GaussianProcess"),
         ({"rule": None}, "`rule` must be given when `tune` is False"),
+        ({"rule": GaussianProcess(np.eye(3), 0.1)}, "`kernel` must give a matrix of 60 x 60 rows"),
         ({"check": -1}, "`check` must be at least 0"),
         ({"accuracy": 0}, "`accuracy` must be positive"),
         ({"names": ["a"]}, "`names` must name each of the 2 columns"),

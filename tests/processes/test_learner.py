@@ -213,6 +213,11 @@ def test_descent_leaves_a_matrix_alone(table, rule):
     best = most_likely(table, GaussianProcess(K, 0.2), steps=10)
     np.testing.assert_array_equal(best.kernel, K)
     assert best.noise != 0.2
+    rows = np.arange(0, 50, 2)
+    part = most_likely(table, GaussianProcess(K, 0.2), weights=np.arange(50) % 2 == 0, steps=10)
+    alone = most_likely(table.take(rows), GaussianProcess(K[np.ix_(rows, rows)], 0.2), steps=10)
+    assert part.noise == pytest.approx(alone.noise, rel=1e-9)
+    assert part.noise != best.noise
 
 
 def _cliff(theta):

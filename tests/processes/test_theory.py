@@ -328,8 +328,9 @@ def test_bad_input():
         GaussianProcess(np.ones((2, 3)), 0.1)
     with pytest.raises(InputError, match="symmetric"):
         GaussianProcess(np.array([[1.0, 0.5], [0.2, 1.0]]), 0.1)
-    with pytest.raises(InputError, match="5 x 5"):
-        theory.curve(law, GaussianProcess(np.eye(3), 0.1), examples=3)
+    for rank, sweep in ((None, {}), (2, {}), (2, {"kernel": [np.eye(6)] * 2})):
+        with pytest.raises(InputError, match="5 x 5"):
+            theory.curve(law, GaussianProcess(np.eye(5 if sweep else 3), 0.1), examples=3, rank=rank, **sweep)
     with pytest.raises(InputError, match="rank"):
         theory.curve(law, rule, examples=3, rank=0)
 

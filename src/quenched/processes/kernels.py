@@ -118,19 +118,14 @@ def _hint(kernel: Any) -> str:
     return " (tinygp's Matern kernels need distance=L2Distance() for several inputs)" if callable(kernel) else ""
 
 
-class Pivots(NamedTuple):
-    r"""A pivoted Cholesky factorisation, $K \approx F F^\top$."""
+def choose_pivots(
+    kernel: Any, X: np.ndarray, most: int, *, enough: float = 0.0, least: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""The pivoted Cholesky factorisation of the covariance of rows, as from `places_of`: $K \approx F F^\top$.
 
-    order: np.ndarray  # the places of the pivots, each the row that those before it describe worst
-    F: np.ndarray  # [N, r]
-    left: np.ndarray  # [N], variances that the factor leaves out
-
-
-def choose_pivots(kernel: Any, X: np.ndarray, most: int, *, enough: float = 0.0, least: float = 0.0) -> Pivots:
-    """Choose pivots greedily among rows, each as from `places_of`.
-
-    There are at most `most`. It stops before where the variances left out sum up to no more than `enough`, or where no
-    row has more than a share `least` of the largest prior variance left.
+    Each of at most `most` pivots is the row that those before it describe worst. It stops before where the variances
+    left out sum up to no more than `enough`, or where no row has more than a share `least` of the largest one left.
+    What is returned are the places of the pivots, $F$ `[N, r]`, and the variances left out `[N]`.
     """
     left = evaluate(kernel, X)
     if not (np.all(np.isfinite(left)) and left.max() > 0):
@@ -146,4 +141,4 @@ def choose_pivots(kernel: Any, X: np.ndarray, most: int, *, enough: float = 0.0,
             raise InputError(f"The kernel must be finite and positive definite at these rows, but it is not"
                              f"{_hint(kernel)}.")  # fmt: skip
         left = np.maximum(left, 0.0)
-    return Pivots(np.array(order, int), F[: len(order)].T, left)
+    return np.array(order, int), F[: len(order)].T, left

@@ -22,7 +22,7 @@ from quenched.core.progress import track
 from quenched.core.types import Key, Outcome, double
 from quenched.processes import kernels
 from quenched.processes.model import MEASURES, Empirical, GaussianProcess, Total, ask, total_of
-from quenched.processes.simulation.measure import LatinHypercube, World, block_of, finish
+from quenched.processes.simulation.measure import LatinHypercube, block_of, finish
 from quenched.processes.theory.closures import Closure
 from quenched.processes.theory.curve import LARGEST_EXACT, Solver, answer
 
@@ -31,12 +31,9 @@ if TYPE_CHECKING:
 
 BLOCK = LatinHypercube(draws=4)
 """Draws that are stratified together; few, so that the error of their mean is known from many blocks."""
-PILOT = 4
-"""Blocks from which the number that will be needed is estimated."""
-FEWEST_BLOCKS = 16
-"""Blocks, at least, for a standard error: with fewer, draws would stop where it happens to look small."""
-MOST_BLOCKS = 128
-"""Blocks after which a size is reported as it is, marked as stalled."""
+PILOT, FEWEST_BLOCKS, MOST_BLOCKS = 4, 16, 128
+"""Blocks from which the number needed is estimated; the fewest for a standard error, since with fewer draws would stop
+where it happens to look small; and the most, after which a size is reported as it is, marked as stalled."""
 CHECKS = ("self_check_error", "self_check_variance", "self_check_shift_error", "self_check_shift_variance")
 """The self-check of the theory."""
 THEORY_COST, DRAW_COST = 40.0, 1.8
@@ -123,25 +120,23 @@ class Draws:
 
     def blocks(self, i: int, count: int) -> Ensemble:
         """At least `count` blocks at size number `i`; those made before are kept."""
-        world = World(self._numbers(), self._sizes[i : i + 1])
+        point = self._numbers(), self._sizes[i : i + 1]
         made = self._made[i].failed.shape[1] if i in self._made else 0
         if made < count:
             key, runs = jax.random.fold_in(self._key, made), PILOT * math.ceil((count - made) / PILOT)  # for all sizes
-            more = ensemble(self._run, key, [world], runs=runs, batch=PILOT, label="data sets", **self._where)
+            more = ensemble(self._run, key, [point], runs=runs, batch=PILOT, label="data sets", **self._where)
             self._made[i] = _join(self._made[i], more) if made else more
-        return finish(self._made[i], [world], BLOCK.draws)
-
-    def needed(self, i: int, accuracy: float) -> int:
-        """The number of blocks that an accuracy will take, estimated from a few of them."""
-        pilot = self.blocks(i, PILOT)
-        blocks = pilot.failed.shape[1]
-        spread = float(pilot.stderr("oob_error")[0, 0] / pilot.mean("oob_error")[0, 0]) * math.sqrt(blocks)
-        return max(FEWEST_BLOCKS, math.ceil((spread / accuracy) ** 2)) if math.isfinite(spread) else MOST_BLOCKS
+        return finish(self._made[i], [point], BLOCK.draws)
 
     def are_cheaper(self, i: int, accuracy: float) -> bool:
-        """Whether draws reach the accuracy with less work than the theory takes."""
-        block = BLOCK.draws * DRAW_COST * (-math.expm1(-self._sizes[i] / self.rows)) ** 3
-        return FEWEST_BLOCKS * block < THEORY_COST and self.needed(i, accuracy) * block < THEORY_COST
+        """Whether draws reach the accuracy with less work than the theory takes, by what a few of them show."""
+        affordable = THEORY_COST / (BLOCK.draws * DRAW_COST * (-math.expm1(-self._sizes[i] / self.rows)) ** 3)
+        if affordable <= FEWEST_BLOCKS:
+            return False
+        pilot = self.blocks(i, PILOT)
+        spread = float(pilot.stderr("oob_error")[0, 0] / pilot.mean("oob_error")[0, 0]) * pilot.failed.shape[1] ** 0.5
+        needed = math.ceil((spread / accuracy) ** 2) if math.isfinite(spread) else MOST_BLOCKS
+        return needed < affordable
 
     def draw(self, i: int, accuracy: float) -> dict[str, Any]:
         """A size by draws, with a standard error of at most the accuracy, or marked as stalled."""

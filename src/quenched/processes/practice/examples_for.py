@@ -29,13 +29,11 @@ def examples_for(
     Returns:
         For a curve, the smallest number of examples whose out-of-bag error is at most `error`. For a forecast a range
         `(low, high)`, from both ends of its 80% interval, each made monotone; it is known to a factor of 2 at best.
-        `high` is infinite where the upper end does not come down to `error` within the forecast's sizes, and `low` is
-        the smallest of these where the lower end begins below `error`. A range for `gain` never begins below the rows
-        at hand.
+        `high` is infinite where the upper end does not come down to `error`, and `low` is the smallest size, for `gain`
+        the rows at hand, where the lower end begins below it.
 
     Raises:
-        InputError: if the error is not reached at any size of the result, if it is reached at all of them, or if the
-            forecast was refused.
+        InputError: if the error is reached at no size of the result or at all of them, or if it was refused.
 
     Examples:
         >>> import numpy as np, xarray as xr

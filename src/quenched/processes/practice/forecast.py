@@ -63,10 +63,10 @@ def forecast(
 ) -> xr.Dataset:  # fmt: skip
     r"""Forecast the error of Gaussian-process regression at other numbers of examples.
 
-    Columns are standardised first, and the kernel sees them so. Errors are shares of the target's variance: 1 is what
-    predicting the mean gives. What `error` means: the expected squared error on an unseen row of a process trained on
-    $m$ rows, tuned on them as here. Of rows that are copies of each other one is used; all sizes count rows as the
-    table does, so that as large a share of them is taken for copies.
+    Columns are standardised first, and the kernel sees them so. `error` is the expected squared error on an unseen row
+    of a process trained on $m$ rows and tuned on them as here, as a share of the target's variance: 1 is what
+    predicting the mean gives. Of rows that are copies of each other one is used; all sizes count rows as the table
+    does, so that as large a share of them is taken for copies.
 
     Args:
         X: the inputs `[N, d]` (or `[N]`), numbers without gaps.
@@ -235,11 +235,8 @@ def _judge(
 
 
 def _model_error(doublings: np.ndarray, gap: np.ndarray, b: float, H: float) -> np.ndarray:
-    """The error of the shape beyond all rows that its own spread does not show, in the log.
-
-    It grows with the doublings of $N$, the gap between the two kinds of cross-validation at each size, and what the
-    backtest (over one doubling) and the two kinds at $N$ leave in doubt.
-    """
+    """The error of the shape beyond all rows that its own spread does not show, in the log."""
+    # What the backtest (over one doubling) and the two kinds of cross-validation at N leave in doubt.
     doubt = max(abs(b) if np.isfinite(b) else 0.0, H if H > judgement.ROUGH_GAP else 0.0)
     near = np.minimum(doublings, 1.0)  # at N itself leave-one-out is exact, and the shape is certain
     return np.max([0.02 * doublings, gap / 2, near * doubt / 2], axis=0)

@@ -84,10 +84,9 @@ def prior_of(law: Empirical, rule: GaussianProcess) -> Prior:
     X = kernels.places_of(law, rule)
     if N > LARGEST_DENSE:
         few = N <= LARGEST_FALLBACK
-        found = kernels.choose_pivots(rule.kernel, X, min(N // 2 if few else N, RANK), enough=NEGLECTED * s2 * N)
-        neglected = float(found.left.mean())
-        if neglected <= NEGLECTED * s2 or not few:
-            return Prior(None, found.F, y, s2, 0.0, neglected)
+        _, F, left = kernels.choose_pivots(rule.kernel, X, min(N // 2 if few else N, RANK), enough=NEGLECTED * s2 * N)
+        if left.mean() <= NEGLECTED * s2 or not few:
+            return Prior(None, F, y, s2, 0.0, float(left.mean()))
     if kernels.recognise(rule.kernel, X) is not None:  # positive definite but for rounding
         return Prior(kernels.evaluate(rule.kernel, X, X), None, y, s2, 0.0, 0.0)
     n, jitter = kernels.numbers_of(law, rule)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -36,11 +36,8 @@ OF_VARIANCE = ("posterior_variance", "oob_variance", "coverage", "oob_coverage",
 """Measures that need posterior variances."""
 
 
-class World(NamedTuple):
-    """What a run needs besides its key."""
-
-    n: Numbers
-    examples: Any  # [sizes]
+Point = tuple[Numbers, np.ndarray]
+"""What a run needs besides its key: law and rule as arrays, and the sizes of the data sets."""
 
 
 class Simulator(eqx.Module):
@@ -91,7 +88,7 @@ def stratified(key: Key, draws: int, rows: int) -> Array:
     return (strata + jax.random.uniform(place, (draws, rows))) / draws
 
 
-def draw_counts(key: Key, world: World, simulator: Simulator, total: Total, longest: int) -> np.ndarray:
+def draw_counts(key: Key, point: Point, simulator: Simulator, total: Total, longest: int) -> np.ndarray:
     """How often each row comes, `[sizes, draws, N]`.
 
     A Poisson total takes a random number for each row of the table, a fixed one for each row of the sample, of which
@@ -99,7 +96,7 @@ def draw_counts(key: Key, world: World, simulator: Simulator, total: Total, long
     """
     from scipy.special import pdtr
 
-    N, sizes = len(world.n.y), np.asarray(world.examples)
+    N, sizes = len(point[0].y), np.asarray(point[1])
     if isinstance(total, PoissonTotal):
         u, mu = np.asarray(simulator.uniforms(key, N)), sizes / N
         counts = np.arange(int(np.max(mu + 12 * np.sqrt(mu) + 25)))  # beyond, nothing is left
@@ -127,12 +124,13 @@ def _summarise(n: Numbers, s: np.ndarray, drawn: list[Predictions]) -> dict[str,
 
 
 def _run(
-    key: Key, world: World, *, simulator: Simulator, total: Total, longest: int, variance: bool
+    key: Key, point: Point, *, simulator: Simulator, total: Total, longest: int, variance: bool
 ) -> dict[str, np.ndarray]:
-    """One block of data sets at every size of `world`."""
+    """One block of data sets at every size."""
+    n, _ = point
     sizes = [
-        _summarise(world.n, s, [predict_rows(world.n, one, variance=variance) for one in s])
-        for s in draw_counts(key, world, simulator, total, longest)
+        _summarise(n, s, [predict_rows(n, one, variance=variance) for one in s])
+        for s in draw_counts(key, point, simulator, total, longest)
     ]
     return {name: np.stack([size[name] for size in sizes]).astype(float) for name in sizes[0]}
 
@@ -178,10 +176,10 @@ def _by_multiplicity(values: dict[str, np.ndarray], good: np.ndarray) -> np.ndar
         return np.where(good, ratio + (total - ratio * came) / mean, np.nan)
 
 
-def finish(done: Ensemble, worlds: list[World], draws: int) -> Ensemble:
+def finish(done: Ensemble, points: list[Point], draws: int) -> Ensemble:
     """The runs with the statistics that need all of them, in the order of `MEASURES`."""
     values, good = dict(done.values), ~done.failed
-    y = np.stack([np.asarray(world.n.y) for world in worlds])[:, None, None]
+    y = np.stack([np.asarray(n.y) for n, _ in points])[:, None, None]
     values["spread"] = _spread(values, good, y, draws)
     values["multiplicity_error"] = _by_multiplicity(values, good)
     values["oob_error_counted"] = values["multiplicity_error"][..., 0]
@@ -240,13 +238,13 @@ def measure(
     question = model.ask(law, rule, sweep, examples, total)
     sizes, rows = question.axes["examples"], question.plan.laws[0].rows
     pairs = [kernels.numbers_of(*pair) for pair in question.plan.pairs]
-    worlds = [World(n, sizes) for n, _ in pairs]
+    points: list[Point] = [(n, sizes) for n, _ in pairs]
     if batch is None:
         batch = min(runs, max(1, min(int(PIECE / (simulator.draws * len(sizes) * rows**3)), WIDEST)))
     block = block_of(rows, len(sizes), simulator, total, longest=sizes[-1], variance=variance)
     result = question.measure(
-        (block, worlds), key=key, runs=runs, batch=batch,
-        executor=executor, folder=folder, label="data sets", finish=lambda done: finish(done, worlds, simulator.draws),
+        (block, points), key=key, runs=runs, batch=batch,
+        executor=executor, folder=folder, label="data sets", finish=lambda done: finish(done, points, simulator.draws),
         simulator=type(simulator).__name__, draws=simulator.draws, total=type(total).__name__,
         jitter=max(jitter for _, jitter in pairs),
     )  # fmt: skip

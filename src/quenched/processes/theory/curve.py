@@ -76,7 +76,17 @@ class Solver:
         self._sums_walks = isinstance(self.closure, Cavity) and self.rows <= crossings.LARGEST
         if self._sums_walks:
             system.require_memory(f"The kernel matrices of {law.rows} rows", crossings.MATRICES * 8.0 * law.rows**2)
-        prior, self.about = _prepare(law, rule, rank)
+        if rank is not None:
+            prior = responses.factorise(law, rule, checks.whole("rank", rank, least=1))
+            neglected = np.asarray(prior.E) / responses.KEPT
+            share, largest = float(neglected.sum() / np.sum(prior.diagonal())), float(neglected.max())
+            self.about = {"jitter": 0.0, "neglected": share, "neglected_largest": largest}
+        elif law.rows > LARGEST_EXACT:
+            raise InputError(f"A table of more than {LARGEST_EXACT} rows needs a low-rank kernel, but there are "
+                             f"{law.rows}: give `rank`, such as rank=512.")  # fmt: skip
+        else:
+            n, jitter = kernels.numbers_of(law, rule)
+            prior, self.about = responses.Exact(n.K), {"jitter": jitter}
         arrays: Any = prior, np.asarray(law.standard(), float), np.asarray(rule.noise, float)
         self._prior, self._y, self._s2 = arrays if jax.default_backend() == "cpu" else jax.tree.map(jnp.asarray, arrays)
         self.reference = reference(self._prior, self._y, self._s2)
@@ -121,20 +131,6 @@ class Solver:
             if self._fixed and isinstance(self.closure, Cavity):
                 final = crossings.fix_total(final, found, after, self._y)
         return final if trust.is_small(shift, self._sums_walks) else found, shift
-
-
-def _prepare(law: Empirical, rule: GaussianProcess, rank: int | None) -> tuple[Covariance, dict[str, float]]:
-    """The prior covariance, and facts about the kernel."""
-    if rank is not None:
-        prior = responses.factorise(law, rule, checks.whole("rank", rank, least=1))
-        neglected = np.asarray(prior.E) / responses.KEPT
-        share = float(neglected.sum() / np.sum(prior.diagonal()))
-        return prior, {"jitter": 0.0, "neglected": share, "neglected_largest": float(neglected.max())}
-    if law.rows > LARGEST_EXACT:
-        raise InputError(f"A table of more than {LARGEST_EXACT} rows needs a low-rank kernel, but there are "
-                         f"{law.rows}: give `rank`, such as rank=512.")  # fmt: skip
-    n, jitter = kernels.numbers_of(law, rule)
-    return responses.Exact(n.K), {"jitter": jitter}
 
 
 @double

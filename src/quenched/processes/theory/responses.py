@@ -213,8 +213,8 @@ def factorise(law: Empirical, rule: GaussianProcess, rank: int) -> LowRank:
     """The prior covariance with a factor of `rank` columns, or of fewer if these describe everything."""
     N, X = law.rows, kernels.places_of(law, rule)
     candidates = np.rint(np.linspace(0, N - 1, min(N, CANDIDATES))).astype(int)
-    pivots = kernels.choose_pivots(rule.kernel, X[candidates], min(rank, N, CANDIDATES), least=LAST_PIVOT)
-    P = X[candidates[pivots.order]]
+    order, *_ = kernels.choose_pivots(rule.kernel, X[candidates], min(rank, N, CANDIDATES), least=LAST_PIVOT)
+    P = X[candidates[order]]
     A, F = kernels.evaluate(rule.kernel, P, P), np.empty((N, len(P)))
     L = linear.cholesky((A + A.T) / 2 + 1e-13 * np.trace(A) / len(P) * np.eye(len(P)))
     for rows in _chunks(N):
