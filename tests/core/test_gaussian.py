@@ -9,9 +9,10 @@ from scipy.special import ndtr
 
 from quenched.core import gaussian
 from tests import tolerances
+from tests.programs import compiled
 
 finite = st.floats(-6, 6)
-orthant = jax.jit(gaussian.orthant)
+orthant = compiled(gaussian.orthant)
 
 
 def by_quadrature(h, k, rho):
