@@ -9,7 +9,7 @@ from quenched import prototypes
 from quenched.core.types import InputError
 from quenched.prototypes import model, theory
 from quenched.prototypes.theory import rest_states
-from quenched.prototypes.theory.asymptote import _linear
+from quenched.prototypes.theory.state import linear
 from tests import tolerances
 from tests.prototypes.cases import BROKEN, A, B
 from tests.systems import lvq21, vq
@@ -70,7 +70,7 @@ def test_listed_states_are_at_rest_and_grow_as_they_say(double):
         found = prototypes.asymptote(law, rule, small_rate=True)
         for name in found.state.values[found.outcome.values == "converged"]:
             R, Q = found.R.sel(state=name).values, found.Q.sel(state=name).values
-            drift, jacobian = _linear(n, np.concatenate([R.ravel(), Q[np.triu_indices(2)]]))
+            drift, jacobian = linear(n, np.concatenate([R.ravel(), Q[np.triu_indices(2)]]))
             np.testing.assert_allclose(drift, 0.0, atol=1e-9)
             growth = np.linalg.eigvals(np.asarray(jacobian)).real.max()
             assert float(found.growth.sel(state=name)) == pytest.approx(growth, abs=1e-6), (rule, name)

@@ -326,6 +326,14 @@ def test_vq_from_an_unspecialised_start_never_specialises():
     np.testing.assert_allclose(still.error, 0.5, atol=1e-9)  # erratum P21
 
 
+def test_a_flow_that_has_come_to_rest_needs_no_more_steps():
+    for rule, error in ((prototypes.LVQ1(0.2), float(prototypes.asymptote(A, prototypes.LVQ1(0.2)).error)),
+                        (prototypes.VQ(0.2), 0.5)):  # fmt: skip
+        found = prototypes.curve(A, rule, alpha=[1e4, 1e6, 1e9])
+        assert np.all(found.outcome == "converged")
+        np.testing.assert_allclose(found.error, error, atol=tolerances.FLOW)
+
+
 def test_many_prototypes():
     rng = np.random.default_rng(0)
     start = prototypes.Overlaps(R=0.1 * rng.standard_normal((6, 2)), Q=0.2 * np.eye(6))
