@@ -51,7 +51,7 @@ class PredictedError(Aim):
         return lambda theta: tuple(np.asarray(part) for part in _predict(theta, *given))  # pyright: ignore[reportReturnType]
 
 
-@eqx.filter_jit(compiler_options=QUICK)
+@eqx.filter_jit(compiler_options=QUICK)  # pyright: ignore[reportCallIssue]
 @jax.value_and_grad
 def _predict(theta: Any, law: Empirical, rule: GaussianProcess, ratio: Any) -> Array:
     """One program for each number of rows and kind of kernel."""
