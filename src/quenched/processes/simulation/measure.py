@@ -196,8 +196,8 @@ def measure(
         simulator: `LatinHypercube()` (default) or `Plain()`.
         variance: whether to measure posterior variances and coverage, which about double the time.
         batch: runs in a piece of work; by default as many as take about a second.
-        executor: where they are computed: `Local()`, `Processes(n)` or `Dask(client)`.
-        folder: where finished pieces are kept, to go on with after an interruption.
+        executor: `Local()`, `Processes(n)` or `Dask(client)`.
+        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
         **sweep: fields of the law or the rule; a sequence becomes a dimension of the result.
 
     Returns:
