@@ -69,20 +69,9 @@ def _run(key: Key, point: Any, *, P: int, size: int, tests: int) -> dict[str, np
 
 @double
 def measure(
-    law: Law,
-    rule: MaximumLikelihood,
-    *,
-    alpha: Any,
-    size: int,
-    runs: int,
-    key: Key,
-    start: Start | None = None,
-    tests: int = 1000,
-    batch: int | None = None,
-    executor: Any = None,
-    folder: Any = None,
-    **sweep: Any,
-) -> xr.Dataset:
+    law: Law, rule: MaximumLikelihood, *, alpha: Any, size: int, runs: int, key: Key, start: Start | None = None,
+    tests: int = 1000, batch: int | None = None, executor: Any = None, folder: Any = None, **sweep: Any,
+) -> xr.Dataset:  # fmt: skip
     r"""What the learner finds on random samples of two Gaussians.
 
     Args:
