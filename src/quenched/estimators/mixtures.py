@@ -73,15 +73,9 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         warm_start: bool = False,
         random_state: Any = None,
     ):
-        self.n_components = n_components
-        self.widths = widths
-        self.n_init = n_init
-        self.step = step
-        self.noise = noise
-        self.accuracy = accuracy
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.random_state = random_state
+        self.n_components, self.widths, self.n_init, self.random_state = n_components, widths, n_init, random_state
+        self.step, self.noise, self.accuracy = step, noise, accuracy
+        self.max_iter, self.warm_start = max_iter, warm_start
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnnealedMixture:
         """Fit to a table.
@@ -104,80 +98,56 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         if last is None:
             self._units = Units.of(rows, weights, standardize=False)
         Z = bounded(self._units.into(rows))
+        rule: Any = Spherical() if self.widths is None else self.widths
+        if isinstance(rule, MaximumLikelihood):
+            given: Any = self._units.given("width", rule.width, 2)
+            rule = MaximumLikelihood(given)
+        schedule = Annealed(step=self.step, noise=self.noise)
         fitted = learner.fit(
-            self._rule(),
-            Z,
-            components=count,
-            key=key_of(self.random_state),
-            start=Annealed(step=self.step, noise=self.noise) if last is None else last,
-            sample_weight=weights,
-            n_init=self.n_init,
-            accuracy=self.accuracy,
-            passes=self.max_iter,
-        )
-        if fitted.outcome != Outcome.converged:
-            warnings.warn(
-                f"EM {fitted.outcome.name} after {fitted.passes} steps; a larger `max_iter` or `accuracy` may help.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        self._keep(fitted)
-        self.labels_ = fitted.log_densities(Z).argmax(axis=1)
-        return self
-
-    def _rule(self) -> Any:
-        """How widths are learned, in the units of training."""
-        if isinstance(self.widths, MaximumLikelihood):
-            return MaximumLikelihood(self._units.given("width", self.widths.width, 2))
-        return Spherical() if self.widths is None else self.widths
-
-    def _keep(self, fitted: learner.Fitted) -> None:
-        """Set the attributes, in the units of the data."""
+            rule, Z, components=count, key=key_of(self.random_state), start=schedule if last is None else last,
+            sample_weight=weights, n_init=self.n_init, accuracy=self.accuracy, passes=self.max_iter,
+        )  # fmt: skip
         self._fitted, self.splits_, units = fitted, fitted.splits, self._units
-        if not fitted.splits.attrs.get("relative"):
-            width = fitted.splits["width"]
-            self.splits_ = fitted.splits.assign(width=width.copy(data=units.measure(width.values, 2)))
+        if not fitted.splits.attrs["relative"]:
+            width = units.measure(fitted.splits["width"].values, 2)
+            self.splits_ = fitted.splits.assign(width=("split", width))
         self.means_, self.covariances_ = units.back(fitted.centres), units.measure(fitted.widths, 2)
         self.weights_, self.outcome_, self.n_iter_ = fitted.weights, fitted.outcome, fitted.passes
         self.lower_bound_ = fitted.log_likelihood - self._log_volume()
         self.converged_ = fitted.outcome == Outcome.converged
+        self.labels_ = fitted.log_densities(Z).argmax(axis=1)
+        if not self.converged_:
+            text = f"EM {fitted.outcome.name} after {fitted.passes} steps; a larger `max_iter` or `accuracy` may help."
+            warnings.warn(text, ConvergenceWarning, stacklevel=2)
+        return self
 
     def _log_volume(self) -> float:
         """The logarithm of the volume of a cube of unit length, in the units of the data."""
         return self._fitted.centres.shape[1] * self._units.power * float(np.log(2))
 
-    def _rows(self, X: Any) -> np.ndarray:
-        """Rows of a query, in the units of training."""
-        return rows_of(self, X, getattr(self, "_units", None))
+    def _log_densities(self, X: Any) -> np.ndarray:
+        """The log-density of each Gaussian at the rows of a query `[n, K]`, in the units of training."""
+        rows = rows_of(self, X, getattr(self, "_units", None))
+        return self._fitted.log_densities(rows)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable Gaussian of each row `[n]`."""
-        rows = self._rows(X)
-        return self._fitted.log_densities(rows).argmax(axis=1)
+        return self._log_densities(X).argmax(axis=1)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each Gaussian `[n, K]`."""
-        rows = self._rows(X)
-        return softmax(self._fitted.log_densities(rows), axis=1)
+        return softmax(self._log_densities(X), axis=1)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density at each row `[n]`."""
-        rows = self._rows(X)
-        return np.asarray(logsumexp(self._fitted.log_densities(rows), axis=1)) - self._log_volume()
+        return np.asarray(logsumexp(self._log_densities(X), axis=1)) - self._log_volume()
 
     def score(self, X: Any, y: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The mean log-density of the rows."""
         return float(np.mean(self.score_samples(X)))
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Draw new rows.
-
-        Args:
-            n_samples: how many.
-
-        Returns:
-            Rows `[n, N]` and the Gaussian each came from `[n]`.
-        """
+        """Draw `n_samples` new rows `[n, N]`, and return with them the Gaussian that each came from `[n]`."""
         check_is_fitted(self, "_fitted")
         draw = generator_of(self.random_state)
         k = draw.choice(len(self.weights_), checks.whole("n_samples", n_samples, least=1), p=self.weights_)

@@ -17,22 +17,6 @@ from quenched.mixtures.simulation import measure
 from quenched.mixtures.theory import Phase, curve, optimum, phase_lines, transitions
 
 __all__ = [
-    "Annealed",
-    "Diagonal",
-    "Fitted",
-    "Law",
-    "MaximumLikelihood",
-    "Phase",
-    "RandomStart",
-    "Rule",
-    "Spherical",
-    "Start",
-    "TwoGaussians",
-    "curve",
-    "fit",
-    "measure",
-    "optimum",
-    "phase_lines",
-    "theory",
-    "transitions",
-]
+    "Annealed", "Diagonal", "Fitted", "Law", "MaximumLikelihood", "Phase", "RandomStart", "Rule", "Spherical", "Start",
+    "TwoGaussians", "curve", "fit", "measure", "optimum", "phase_lines", "theory", "transitions",
+]  # fmt: skip

@@ -22,26 +22,7 @@ from quenched.outliers.simulation import measure
 from quenched.outliers.theory import Branch, asymptote, curve, transitions
 
 __all__ = [
-    "Branch",
-    "CarriedStart",
-    "Contaminated",
-    "Fitted",
-    "Flips",
-    "Gibbs",
-    "HardSelection",
-    "Hebb",
-    "Iteration",
-    "Law",
-    "RandomStart",
-    "Rule",
-    "Search",
-    "SoftSelection",
-    "Start",
-    "TeacherStart",
-    "asymptote",
-    "curve",
-    "fit",
-    "measure",
-    "theory",
-    "transitions",
-]
+    "Branch", "CarriedStart", "Contaminated", "Fitted", "Flips", "Gibbs", "HardSelection", "Hebb", "Iteration", "Law",
+    "RandomStart", "Rule", "Search", "SoftSelection", "Start", "TeacherStart", "asymptote", "curve", "fit", "measure",
+    "theory", "transitions",
+]  # fmt: skip

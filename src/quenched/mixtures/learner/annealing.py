@@ -64,14 +64,7 @@ class Cluster(NamedTuple):
 class Annealing:
     """One Gaussian for each cluster of coincident centres, while the width falls.
 
-    Args:
-        rows: the data.
-        rule: what to fit.
-        components: how many Gaussians.
-        start: the schedule; or Gaussians at which EM begins, without annealing.
-        rng: of the noise.
-        accuracy: of the last stage.
-        most: EM steps at most, until `passes` is set to zero again.
+    It begins with a schedule; or with Gaussians, at which EM begins without annealing. `most` are EM steps in all.
     """
 
     def __init__(

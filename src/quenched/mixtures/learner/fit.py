@@ -119,17 +119,10 @@ def fit_path(
 
 
 def fit(
-    rule: MaximumLikelihood | Spherical | Diagonal,
-    data: Any,
-    *,
-    key: Key | None = None,
-    components: int = 2,
-    start: Annealed | RandomStart | Fitted | np.ndarray | None = None,
-    sample_weight: Any = None,
-    n_init: int = 1,
-    accuracy: float = 1e-4,
-    passes: int = 1000,
-) -> Fitted:
+    rule: MaximumLikelihood | Spherical | Diagonal, data: Any, *, key: Key | None = None, components: int = 2,
+    start: Annealed | RandomStart | Fitted | np.ndarray | None = None, sample_weight: Any = None, n_init: int = 1,
+    accuracy: float = 1e-4, passes: int = 1000,
+) -> Fitted:  # fmt: skip
     r"""Fit a mixture of Gaussians by deterministic annealing.
 
     $$P(x) = \sum_k w_k\, \mathcal N(x;\, c_k, \mathrm{diag}\, v_k)$$

@@ -12,7 +12,7 @@ import xarray as xr
 from quenched.core import checks
 from quenched.core.ensemble import OnHost
 from quenched.core.types import Key, double
-from quenched.mixtures.learner import Climbed, fit_path
+from quenched.mixtures.learner import fit_path
 from quenched.mixtures.model import SCIENCE, Annealed, Law, MaximumLikelihood, Start, draw
 
 ACCURACY, PASSES = 1e-12, 10_000
@@ -45,44 +45,33 @@ def observe(sample: Sample, dU: np.ndarray, energy: np.ndarray) -> dict[str, np.
     return values | {"free_energy": energy * (P / N)}
 
 
-def unsplit_likelihood(S: np.ndarray, width: np.ndarray) -> np.ndarray:
-    """Mean log-likelihood of one Gaussian at the mean of the examples: energies are taken from it."""
-    return -0.5 * (S.shape[1] * np.log(2 * np.pi * width) + np.sum(S.var(axis=0)) / width)
+def split(sample: Sample, width: Any, centres: np.ndarray, log_likelihood: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Splitting vectors of centres `[..., 2, N]`, and energies: how much less likely one Gaussian at the mean is."""
+    width, N = np.asarray(width), centres.shape[-1]
+    unsplit = -0.5 * (N * np.log(2 * np.pi * width) + np.sum(sample.S.var(axis=0)) / width)
+    return (centres[..., 0, :] - centres[..., 1, :]) / 2, unsplit - log_likelihood
 
 
-def split(sample: Sample, widths: Any, found: list[Climbed]) -> tuple[np.ndarray, np.ndarray]:
-    """Splitting vectors and energies of two Gaussians at several widths."""
-    centres = np.array([one.gaussians.centres for one in found])
-    energy = unsplit_likelihood(sample.S, np.asarray(widths)) - [one.log_likelihood for one in found]
-    return (centres[:, 0] - centres[:, 1]) / 2, energy
+def anneal(key: Key, sample: Sample, widths: Any, start: Any) -> dict[str, np.ndarray]:
+    """What the learner finds on one sample at falling widths."""
+    found = fit_path(MaximumLikelihood(), sample.S, widths, key=key, start=start, accuracy=ACCURACY, passes=PASSES)
+    centres, levels = np.array([one.gaussians.centres for one in found]), [one.log_likelihood for one in found]
+    stalled = np.array([not one.converged for one in found], float)
+    return observe(sample, *split(sample, widths, centres, levels)) | {"stalled": stalled}
 
 
 def _run(key: Key, point: Any, *, P: int, size: int, tests: int) -> dict[str, np.ndarray]:
     """Order parameters at falling widths on one sample."""
     law, start, widths = point
     sampling, starting = jax.random.split(key)
-    sample = draw_sample(sampling, law, P, size, tests)
-    found = fit_path(MaximumLikelihood(), sample.S, widths, key=starting, start=start, accuracy=ACCURACY, passes=PASSES)
-    values = observe(sample, *split(sample, widths, found))
-    return values | {"stalled": np.array([not one.converged for one in found], float)}
+    return anneal(starting, draw_sample(sampling, law, P, size, tests), widths, start)
 
 
 @double
 def measure(
-    law: Law,
-    rule: MaximumLikelihood,
-    *,
-    alpha: Any,
-    size: int,
-    runs: int,
-    key: Key,
-    start: Start | None = None,
-    tests: int = 1000,
-    batch: int | None = None,
-    executor: Any = None,
-    folder: Any = None,
-    **sweep: Any,
-) -> xr.Dataset:
+    law: Law, rule: MaximumLikelihood, *, alpha: Any, size: int, runs: int, key: Key, start: Start | None = None,
+    tests: int = 1000, batch: int | None = None, executor: Any = None, folder: Any = None, **sweep: Any,
+) -> xr.Dataset:  # fmt: skip
     r"""What the learner finds on random samples of two Gaussians.
 
     Args:

@@ -1,8 +1,4 @@
-"""The answer as $N \\to \\infty$: states by replica theory, the lines between phases, and the Bayes-optimal error.
-
-Files: `equations` is the theory itself, `state` its state as a pure JAX function, `curve` the same on the host,
-`transitions` the lines of the phase diagram, `optimum` the best that any estimate can do.
-"""
+"""The answer as $N \\to \\infty$: states by replica theory, the lines between phases, and the Bayes-optimal error."""
 
 from quenched.mixtures.theory.curve import curve
 from quenched.mixtures.theory.optimum import optimum

@@ -53,11 +53,7 @@ that the width at which it is 1 cannot be told from that at which the gap opens.
 class Lines:
     """All lines at one separation, over the sample size; or at one sample size, over the separation.
 
-    Args:
-        setting: the parameters; that in which lines are followed, and the width, are not used.
-        along: the parameter in which they are followed.
-        low: its least value.
-        high: its largest.
+    They are followed in the parameter `along`, from `low` to `high`; its value in `setting` is not used.
     """
 
     def __init__(self, setting: Setting, along: str, low: float, high: float):
@@ -120,40 +116,35 @@ def _splitting(setting: Setting) -> float:
     return (1 + l) * (1 + 1 / (alpha * l))
 
 
-def _line(name: str, point: saddle.Point | None, value: Any, *, lost: bool = False) -> dict[str, Any]:
-    """A transition by name: its control, its outcome and what the equations leave over."""
-    outcome = Outcome.stalled if lost else Outcome.absent
-    if point is not None:
-        good = point.outcome == Outcome.converged and point.residual < ACCURACY
-        outcome = Outcome.converged if good else Outcome.stalled
-    residual = 0.0 if point is None else point.residual
-    return {name: np.nan if point is None else value(point), f"{name}_outcome": outcome, f"{name}_residual": residual}
-
-
-def _find_widths(setting: Setting, alphas: np.ndarray) -> tuple[list[dict[str, Any]], tuple[float, float]]:
-    """All transitions at each sample size, and where the ordered phase meets the random one."""
-    lines, rows = Lines(setting, "log_alpha", np.log(alphas[0]), np.log(alphas[-1])), []
-    for log_alpha in np.log(alphas):
-        found = {}
+def _find(setting: Setting, along: str, width: float, alphas: np.ndarray) -> tuple[list[dict[str, Any]], list[float]]:
+    """All transitions at each sample size; along the width also where the ordered phase meets the random one."""
+    logs, rows, ends = np.log(alphas), [], []
+    if along == "width":
+        lines = Lines(setting, "log_alpha", logs[0], logs[-1])
+        last = lines.arms["ordered_random"][-1].control[-1] if lines.arms["ordered_random"] else np.nan
+        every, ends = [lines] * len(logs), [float(np.exp(lines.critical)), float(np.exp(last))]
+    else:
+        every = (Lines(setting._replace(log_alpha=a), "log_l", 0.0, np.log(2 * width + 2)) for a in logs)
+    for lines, log_alpha in zip(every, logs, strict=True):
+        found: dict[str, Any] = {}
         for name in LINES:
-            point, lost = lines.find(name, log_alpha), lines.is_lost(name, log_alpha)
-            found |= _line(name, point, lambda point: float(point.readings.width), lost=lost)
+            point, value, outcome = None, np.nan, Outcome.absent
+            if along == "width":
+                point, outcome = (
+                    lines.find(name, log_alpha),
+                    Outcome.stalled if lines.is_lost(name, log_alpha) else outcome,
+                )
+                value = np.nan if point is None else float(point.readings.width)
+            elif name != "splitting_random":  # which does not depend on the separation
+                point = next((p for arm in lines.arms[name] for p in saddle.locate(arm, "width", width)), None)
+                value = np.nan if point is None else float(np.sqrt(2 * np.exp(point.control)))
+            if point is not None:
+                good = point.outcome == Outcome.converged and point.residual < ACCURACY
+                outcome = Outcome.converged if good else Outcome.stalled
+            residual = 0.0 if point is None else point.residual
+            found |= {name: value, f"{name}_outcome": outcome, f"{name}_residual": residual}
         rows.append(found)
-    end = lines.arms["ordered_random"][-1].control[-1] if lines.arms["ordered_random"] else np.nan
-    return rows, (float(np.exp(lines.critical)), float(np.exp(end)))
-
-
-def _find_separations(setting: Setting, width: float, alphas: np.ndarray) -> list[dict[str, Any]]:
-    """All transitions at each sample size, as separations at which they happen at a given width."""
-    rows = []
-    for log_alpha in np.log(alphas):
-        lines, found = Lines(setting._replace(log_alpha=log_alpha), "log_l", 0.0, np.log(2 * width + 2)), {}
-        for name in LINES:  # the random splitting does not depend on the separation
-            arms = lines.arms[name] if name != "splitting_random" else []
-            point = next((p for arm in arms for p in saddle.locate(arm, "width", width)), None)
-            found |= _line(name, point, lambda point: float(np.sqrt(2 * np.exp(point.control))))
-        rows.append(found)
-    return rows
+    return rows, ends
 
 
 @double
@@ -196,16 +187,12 @@ def transitions(
     for one, student in track(question.plan.pairs, "theory"):
         zero = np.float64(0.0)
         setting = Setting(np.log(np.float64(one.separation) ** 2 / 2), zero, zero, np.array(ORDERED))
-        if along == "width":
-            found, end = _find_widths(setting, alphas)
-            ends.append(end)
-        else:
-            found = _find_separations(setting, float(student.width), alphas)
-        rows += found
+        found, end = _find(setting, along, float(student.width), alphas)
+        rows, ends = rows + found, [*ends, end]
     shape = (len(question.plan.pairs), len(alphas))
     values = {name: np.array([row[name] for row in rows]).reshape(shape) for name in rows[0]}
     result = question.answer(values, source="lines")
-    for name, value in zip(("alpha_c", "alpha_end"), np.transpose(ends), strict=False):
+    for name, value in zip(("alpha_c", "alpha_end")[: len(ends[0])], np.transpose(ends), strict=True):
         result[name] = (question.plan.dims, value.reshape(question.plan.shape))
     return result
 

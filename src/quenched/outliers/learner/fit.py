@@ -132,19 +132,10 @@ def _learn(
 
 
 def fit(
-    rule: Rule,
-    data: Any,
-    *,
-    key: Key | None = None,
-    eta: float | None = None,
-    spread: float | None = 1.0,
-    midpoint: Any = None,
-    prior: float | None = 1.0,
-    start: Any = None,
-    sample_weight: Any = None,
-    accuracy: float = 1e-5,
-    passes: int = 1000,
-) -> Fitted:
+    rule: Rule, data: Any, *, key: Key | None = None, eta: float | None = None, spread: float | None = 1.0,
+    midpoint: Any = None, prior: float | None = 1.0, start: Any = None, sample_weight: Any = None,
+    accuracy: float = 1e-5, passes: int = 1000,
+) -> Fitted:  # fmt: skip
     r"""Learn two classes that lie opposite to each other, as the student of the paper does.
 
     Rows of the two classes are Gaussian about $x_0 \pm c$, outliers about $x_0$. `measure` does this with each of its
@@ -187,19 +178,10 @@ def fit(
 
 
 def fit_classes(
-    rule: Rule,
-    data: Any,
-    *,
-    eta: float | None = None,
-    spread: float | None = None,
-    prior: float | None = None,
-    sample_weight: Any = None,
-    accuracy: float = 1e-5,
-    passes: int = 1000,
-    opposite: bool = False,
-    midpoint: Any = None,
-    start: Any = None,
-) -> Fitted:
+    rule: Rule, data: Any, *, eta: float | None = None, spread: float | None = None, prior: float | None = None,
+    sample_weight: Any = None, accuracy: float = 1e-5, passes: int = 1000, opposite: bool = False,
+    midpoint: Any = None, start: Any = None,
+) -> Fitted:  # fmt: skip
     r"""Learn any number of classes, one centre in each; the outliers lie about the mean of all rows.
 
     Args:

@@ -81,20 +81,10 @@ def run_once(key: Key, point: Any, *, P: int, size: int, search: model.Search) -
 
 @double
 def measure(
-    law: model.Contaminated,
-    rule: model.Rule,
-    *,
-    alpha: Any,
-    size: int,
-    runs: int,
-    key: Key,
-    start: model.Start | None = None,
-    search: model.Search | None = None,
-    batch: int | None = None,
-    executor: Any = None,
-    folder: Any = None,
-    **sweep: Any,
-) -> xr.Dataset:
+    law: model.Contaminated, rule: model.Rule, *, alpha: Any, size: int, runs: int, key: Key,
+    start: model.Start | None = None, search: model.Search | None = None, batch: int | None = None,
+    executor: Any = None, folder: Any = None, **sweep: Any,
+) -> xr.Dataset:  # fmt: skip
     r"""What students find on random samples with outliers.
 
     Args:

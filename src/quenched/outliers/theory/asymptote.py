@@ -17,16 +17,14 @@ selection it is negative, while selecting nothing costs nothing: there is no cri
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 
 from quenched.core.gaussian import TAIL, legendre
 from quenched.core.types import Outcome
 from quenched.outliers.model import SCIENCE, Contaminated, Gibbs, HardSelection, Hebb, Rule, gamma_of
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PANELS, NODES = 64, 16
 """Gauss-Legendre panels over a Gaussian, and nodes on each."""

@@ -3,9 +3,10 @@ r"""Order parameters over the controls, branch by branch."""
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from quenched.core import checks
 from quenched.core.progress import track
@@ -14,9 +15,6 @@ from quenched.outliers.model import SCIENCE, Contaminated, Gibbs, Rule
 from quenched.outliers.theory.branches import LARGEST, sort_names, trace
 from quenched.outliers.theory.setting import numbers
 from quenched.outliers.theory.state import THEORIES, Branch, State, check_branch, compute_hebb
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 @double

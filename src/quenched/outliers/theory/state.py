@@ -72,13 +72,9 @@ def check_branch(branch: Any) -> None:
 
 
 def state(
-    law: Contaminated,
-    rule: Rule,
-    alpha: Real,
-    *,
-    branch: Branch | str = Branch.informed,
+    law: Contaminated, rule: Rule, alpha: Real, *, branch: Branch | str = Branch.informed,
     start: tuple[Real, Real, Real] | None = None,
-) -> State:
+) -> State:  # fmt: skip
     r"""The state after $\alpha$ examples per dimension: a pure JAX function of law, rule and $\alpha$.
 
     Args:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from quenched.core import checks, saddle, verbs
 from quenched.core.progress import track
@@ -16,23 +17,15 @@ from quenched.outliers.theory.branches import Branches, sort_names, trace_along
 from quenched.outliers.theory.setting import numbers
 from quenched.outliers.theory.state import THEORIES
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 NEAR = 1e-3
 """How far inside an arm, as a share of it, a state has the name of its end."""
 
 
 @double
 def transitions(
-    law: Contaminated,
-    rule: Rule,
-    *,
-    along: str = "eta",
-    alpha: Any,
-    limits: tuple[float, float] | None = None,
+    law: Contaminated, rule: Rule, *, along: str = "eta", alpha: Any, limits: tuple[float, float] | None = None,
     **sweep: Any,
-) -> xr.Dataset:
+) -> xr.Dataset:  # fmt: skip
     r"""Where the state changes as one control is varied, over the sample size.
 
     Args:

@@ -11,17 +11,9 @@ import xarray as xr
 
 from quenched.core.ensemble import OnHost, ensemble
 from quenched.core.types import Key, double
-from quenched.mixtures.learner import Climbed, Freedom, Gaussians, climb, fit_path, rows_of
+from quenched.mixtures.learner import Climbed, Freedom, Gaussians, climb, rows_of
 from quenched.mixtures.model import SCIENCE, Annealed, Law, MaximumLikelihood
-from quenched.mixtures.simulation.measure import (
-    ACCURACY,
-    PASSES,
-    Sample,
-    draw_sample,
-    observe,
-    split,
-    unsplit_likelihood,
-)
+from quenched.mixtures.simulation.measure import ACCURACY, PASSES, Sample, anneal, draw_sample, observe, split
 
 SAME_ENERGY, SAME_ANGLE = 1e-6, 1e-4
 """Minima whose energies differ by less, and whose squared cosine differs from 1 by less, are the same one."""
@@ -54,8 +46,7 @@ class Descent:
 
     def look(self, centres: np.ndarray, width: float) -> Values:
         """Splitting vectors and order parameters of centres at a minimum."""
-        energy = unsplit_likelihood(self.sample.S, np.asarray(width)) - self._climb(centres, width).log_likelihood
-        dU = (centres[:, 0] - centres[:, 1]) / 2
+        dU, energy = split(self.sample, width, centres, self._climb(centres, width).log_likelihood)
         return {"dU": dU} | {name: observe(self.sample, dU, energy)[name] for name in KEPT}
 
     def _climb(self, centres: np.ndarray, width: float) -> Climbed:
@@ -64,10 +55,9 @@ class Descent:
         return climb(self.rows, g, Freedom(weights=False), accuracy=ACCURACY, passes=PASSES)
 
 
-def anneal(key: Key, sample: Sample, widths: np.ndarray) -> Values:
+def _anneal(key: Key, sample: Sample, widths: np.ndarray) -> Values:
     """The annealed solution at falling widths."""
-    found = fit_path(MaximumLikelihood(), sample.S, widths, key=key, start=Annealed(), accuracy=ACCURACY, passes=PASSES)
-    values = observe(sample, *split(sample, widths, found))
+    values = anneal(key, sample, widths, Annealed())
     return {f"annealed_{name}": values[name] for name in KEPT}
 
 
@@ -83,7 +73,7 @@ def _one_spectrum(key: Key, point: Any, *, P: int, size: int, starts: int) -> Va
     law, widths = point
     sampling, cooling, starting = jax.random.split(key, 3)
     sample = draw_sample(sampling, law, P, size, 1)
-    descent, best = Descent(sample), anneal(cooling, sample, widths)
+    descent, best = Descent(sample), _anneal(cooling, sample, widths)
     found = [descent.look(descent.settle(descent.begin(one, starts), width), width)
              for one, width in zip(jax.random.split(starting, len(widths)), widths, strict=True)]  # fmt: skip
     values = {name: np.array([one[name] for one in found]) for name in KEPT}
@@ -109,7 +99,7 @@ def _one_pursuit(key: Key, point: Any, *, P: int, size: int, starts: int) -> Val
             found[float(width)] = descent.look(new, width) | {"jump": overlap.astype(float)}
             old, before = new, width
     values = {name: np.array([found[float(width)][name] for width in widths]) for name in (*KEPT, "jump")}
-    return values | anneal(cooling, descent.sample, widths)
+    return values | _anneal(cooling, descent.sample, widths)
 
 
 def _listed(
