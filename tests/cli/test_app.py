@@ -21,12 +21,13 @@ import quenched
 from quenched import outliers, prototypes
 from quenched.cli import digits, entry, options, screen
 from quenched.core.types import InputError
+from tests.conftest import UNREADABLE
 
 CURVE = ["curve", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2"]
 PLAIN = ["curve", "prototypes", "--rule", "vq", "--alpha", "1"]
 SIMULATE = ["simulate", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2", "--alpha", "1,2"]
-CHAIN = ["--size", "20", "--simulator", "chain", "--tests", "50", "--batch", "3"]
-"""One compiled program for any number of runs, also in other processes."""
+CHAIN = ["--size", "20", "--simulator", "chain", "--tests", "50", "--batch", "64"]
+"""The program of all simulations with 32 runs or more, also in other processes."""
 
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -386,9 +387,8 @@ def test_compiled_programs_do_not_fill_the_disk(run, tmp_path, monkeypatch):
 def test_ctrl_c_keeps_the_finished_pieces(tmp_path, launch):
     folder = tmp_path / "pieces"
     start = "import sys; from quenched.cli import main; sys.exit(main())"
-    many = [*CHAIN, "--runs", "50001", "--folder", folder]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = launch("-c", start, *SIMULATE, *many, **pipes)
+    words = ["-W", f"ignore:{UNREADABLE}", "-c", start, *SIMULATE, *CHAIN, "--runs", "200001", "--folder", folder]
+    process = launch(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     limit = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < limit and not list(folder.glob("*.piece")):
         time.sleep(0.05)

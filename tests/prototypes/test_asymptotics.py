@@ -1,6 +1,5 @@
 """Rest states: check values, closed forms, and the flow itself."""
 
-import jax
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -10,7 +9,7 @@ from quenched.core.types import InputError
 from quenched.prototypes import model, theory
 from quenched.prototypes.theory import rest_states
 from quenched.prototypes.theory.state import linear
-from tests import tolerances
+from tests import programs, tolerances
 from tests.prototypes.cases import BROKEN, A, B
 from tests.systems import lvq21, vq
 
@@ -209,7 +208,7 @@ def test_unspecialised_state_of_vq_is_closed(double):
     R, Q = theory.unspecialised_overlaps(A, 0.2)
     np.testing.assert_allclose(R, [[0.8, 0.2]] * 2)
     assert np.sqrt(Q[0, 0] + Q[1, 1] - 2 * Q[0, 1]) == pytest.approx(vq.distance(0.2), abs=1e-12)
-    field = jax.jit(theory.field)
+    field = programs.compiled(theory.field)
     for law, rate in ((A, 0.2), (B, 0.3)):
         drift = field(law, prototypes.VQ(rate), *theory.unspecialised_overlaps(law, rate))
         for part in drift:
