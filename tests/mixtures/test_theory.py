@@ -9,6 +9,7 @@ from quenched.core.types import InputError
 from quenched.mixtures import theory
 from quenched.mixtures.model import MaximumLikelihood, TwoGaussians
 from quenched.mixtures.theory import equations
+from tests.programs import compiled
 from tests.systems import clusters
 from tests.systems.selection import nodes
 from tests.tolerances import ALGEBRA, GRADIENT, PRINTED, QUADRATURE, SAME
@@ -266,7 +267,7 @@ def test_the_pure_function_is_the_curve_and_has_two_derivatives(double):
         _, value, found = jax.jvp(lambda w: error(w, *rest), (width,), (1.0,), has_aux=True)
         return value, found
 
-    @jax.jit
+    @compiled
     @jax.vmap
     def every(width, *rest):
         value, bend, found = jax.jvp(lambda w: slope(w, *rest), (width,), (1.0,), has_aux=True)

@@ -16,6 +16,7 @@ from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, So
 from quenched.outliers.theory import curve, gibbs, hard, soft, state
 from quenched.outliers.theory.setting import free_of_units, numbers, scales, unknowns
 from quenched.outliers.theory.state import RELAXATIONS, THEORIES, guess, read
+from tests.programs import compiled
 from tests.tolerances import EXACT, PRINTED, SAME
 
 BRUTE = 1e-6
@@ -45,13 +46,13 @@ def evaluated(rule, alpha, eta, R, Q, z):
 def hard_states():
     """Hard selection at alpha = 20 for several eta side by side."""
     with jax.enable_x64(True):
-        found = jax.jit(jax.vmap(lambda eta: state(Contaminated(10.0, eta), HardSelection(), 20.0)))(ETAS)
+        found = compiled(jax.vmap(lambda eta: state(Contaminated(10.0, eta), HardSelection(), 20.0)))(ETAS)
         return [jax.tree.map(lambda v, k=k: float(v[k]), found) for k in range(len(ETAS))]
 
 
 # ---- averages of soft selection
 
-AVERAGED = jax.jit(lambda m, s, b, nodes: soft.averages(m, s, b, nodes))
+AVERAGED = compiled(lambda m, s, b, nodes: soft.averages(m, s, b, nodes))
 AVERAGES = 1e-10
 """Against adaptive quadrature; the largest weight is 1."""
 
@@ -199,7 +200,7 @@ def test_hard_equations_are_the_closed_ones(double, hard_states):
     found = hard_states[2]
     setting = numbers(law(3.0), HardSelection(), 20.0)
     Qh, ch = map(float, hard.eliminate(found.R, found.Q, found.z, setting))
-    slopes = jax.jit(jax.grad(hard.free_energy, argnums=(0, 1, 2, 3, 4)))(found.R, found.Q, found.z, Qh, ch, setting)
+    slopes = compiled(jax.grad(hard.free_energy, argnums=(0, 1, 2, 3, 4)))(found.R, found.Q, found.z, Qh, ch, setting)
     np.testing.assert_allclose(slopes, 0, atol=SAME)
     np.testing.assert_allclose(Qh, 20 * found.selected, rtol=1e-12)
 
@@ -236,7 +237,7 @@ def test_a_drawn_vector_is_one_more_teacher(double):
 
 def test_at_temperature_one_the_field_is_closed(double):
     a, b = jnp.linspace(-30, 10, 9), jnp.asarray(2.5)
-    found = jax.jit(gibbs.fields)(a, b, jnp.asarray(1.0), np.linspace(-8.0, 10.0, 200))
+    found = compiled(gibbs.fields)(a, b, jnp.asarray(1.0), np.linspace(-8.0, 10.0, 200))
     p = jax.nn.sigmoid(a + b / 2)
     np.testing.assert_allclose(found.phi, jax.nn.softplus(a + b / 2), rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(found.first, p, rtol=1e-10)
@@ -257,7 +258,7 @@ def test_gibbs_equations_are_the_gradient(double):
     R, q, z, T = np.array([0.7, 0.75, 0.2, 0.6])
     at, theta = (R, q, q + T * z), numbers(law(2.5), Gibbs(temperature=0.6), 12.0)
     nodes = gibbs.DRAWN.landmarks(unknowns(R, q, z), theta)
-    f_R, f_q, f_Q = jax.grad(gibbs_energy)(at, theta, nodes)
+    f_R, f_q, f_Q = compiled(jax.grad(gibbs_energy))(at, theta, nodes)
     found = evaluated(Gibbs(temperature=0.6), 12.0, 2.5, R, q, z)
     expected = z / np.sqrt(q) * f_R, 2 * z * (f_q + f_Q), -2 * z * z * T / q * f_q
     np.testing.assert_allclose(found.equations, expected, atol=EXACT)
@@ -279,11 +280,12 @@ def test_the_energy_of_gibbs_learning_is_a_derivative(double):
     """d(f/T)/d(1/T) of the whole free energy, at its saddle."""
     T, d = 0.5, 1e-3
     found = at(Gibbs(temperature=T), 20.0, 2.0)
+    whole = compiled(gibbs_energy)
 
     def f(T):
         theta = numbers(law(2.0), Gibbs(temperature=T), 20.0)
         x = unknowns(found.R, found.q, (found.Q - found.q) / T)
-        return float(gibbs_energy((found.R, found.q, found.Q), theta, gibbs.DRAWN.landmarks(x, theta)))
+        return float(whole((found.R, found.q, found.Q), theta, gibbs.DRAWN.landmarks(x, theta)))
 
     low, high = 1 / (1 / T + d), 1 / (1 / T - d)  # at a saddle order parameters may stay
     np.testing.assert_allclose((f(low) / low - f(high) / high) / (2 * d), found.free_energy, rtol=1e-5)
@@ -298,7 +300,7 @@ def test_the_pure_function_gives_the_states_of_the_host_and_their_derivatives(do
         found = state(Contaminated(10.0, eta), rule, 20.0)
         return found.R, found
 
-    (_, found), slope = jax.jit(jax.value_and_grad(value, has_aux=True))(2.0)
+    (_, found), slope = compiled(jax.value_and_grad(value, has_aux=True))(2.0)
     host = at(rule, 20.0, 2.0)
     for name in host._fields[:-2]:
         np.testing.assert_allclose(getattr(found, name), getattr(host, name), rtol=SAME, err_msg=name)
@@ -314,7 +316,7 @@ def test_side_by_side_is_one_by_one(hard_states):
 
 
 def test_jit_is_eager(double):
-    eager, jitted = (f(law(2.0), Hebb(), 20.0) for f in (state, jax.jit(state)))
+    eager, jitted = (f(law(2.0), Hebb(), 20.0) for f in (state, compiled(state)))
     for name in ("R", "Q", "Phi", "free_energy"):
         np.testing.assert_allclose(getattr(eager, name), getattr(jitted, name), rtol=1e-14)
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks, verbs
-from quenched.core.types import Array, Key, Real, double
+from quenched.core.types import QUICK, Array, Key, Real, double
 
 
 class Law(checks.Declared):
@@ -174,7 +174,7 @@ $\epsilon = |\Delta U|^2/2\sigma - \langle \ln\cosh(\Delta U \cdot (S - \bar S)/
 that over $N$, $\alpha \epsilon$."""
 
 
-@functools.partial(jax.jit, static_argnames=("examples", "size"))
+@functools.partial(jax.jit, static_argnames=("examples", "size"), compiler_options=QUICK)
 def draw(law: Law, key: Key, examples: int, size: int) -> tuple[Array, Array]:
     """Examples `[examples, size]` and the classes they came from."""
     which, noise = jax.random.split(key)

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks, verbs
-from quenched.core.types import Array, InputError, Key, Real, double
+from quenched.core.types import QUICK, Array, InputError, Key, Real, double
 
 
 class Law(checks.Declared):
@@ -203,7 +203,7 @@ def gamma_of(law: Contaminated, rule: Rule) -> Real:
     return law.gamma if rule.gamma is None else rule.gamma
 
 
-@functools.partial(jax.jit, static_argnames=("examples", "size"))
+@functools.partial(jax.jit, static_argnames=("examples", "size"), compiler_options=QUICK)
 def draw(law: Contaminated, key: Key, examples: int, size: int) -> tuple[Array, Array, Array]:
     """Noise `[examples, size]`, labels, and numbers between 0 and 1 that lie below `law.informative` if informative.
 
