@@ -12,7 +12,6 @@ Not covered: learned metrics, missing values, and a stopping rule (all passes ar
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -165,19 +164,19 @@ def _read_window(rule: Rule, window: float | None, labels: np.ndarray) -> float 
 
 def _world(w: np.ndarray, labels: np.ndarray, table: _Table, rule: Rule, window: float | None) -> World:
     """The data and the rule in numbers, at rate 1."""
-    g = rule.g(jnp.asarray(labels)[:, None], jnp.asarray(table.classes)[None, :])
     own = labels[:, None] == table.classes[None, :]
-    gains = jnp.broadcast_to(jnp.asarray(g, dtype=float), own.shape)
+    gains = np.broadcast_to(np.asarray(rule.g(labels[:, None], table.classes[None, :]), dtype=float), own.shape)
     bound = w.shape[1] * (RUNAWAY * max(np.abs(table.X).max(), np.abs(w).max())) ** 2
     X, codes, weights = pad(table.X), pad(table.codes), pad(table.weights)
-    return jax.tree.map(jnp.asarray, World(X, codes, weights, gains, own, window, bound))
+    return jax.tree.map(jnp.asarray, World(X, codes, weights, gains, own, window, bound))._replace(gains=gains)
 
 
 def _train(w: np.ndarray, world: World, rates: np.ndarray, orders: Iterable[np.ndarray], all_move: bool):
     """Make the passes, up to the first that fails. Returns the prototypes, the trace and the outcome."""
     own, outcome, seen = np.asarray(world.own), Outcome.converged, []
     for rate, order in zip(rates, orders, strict=True):
-        now = world._replace(gains=rate * world.gains)
+        with np.errstate(over="ignore", invalid="ignore"):
+            now = world._replace(gains=rate * world.gains)
         new, inside, wins, squared = present(w, now, pad(order), len(order), all_move=all_move)
         wins, total = np.asarray(wins), float(np.sum(wins))
         seen.append((rate, np.sum(wins[~own]) / total, float(squared) / total, wins.sum(axis=1)))
@@ -247,7 +246,7 @@ def fit(
     shuffle = checks.flag("shuffle", shuffle)
     w, labels, before = _begin(rule, table, prototypes_per_class, start, rng)
     window = _read_window(rule, window, labels)
-    rates = np.asarray(jax.vmap(functools.partial(rate_at, rule.rate))(before + jnp.arange(float(passes))))
+    rates = np.array([float(rate_at(rule.rate, float(t))) for t in range(before, before + passes)])
     rows = np.arange(len(table.X))
     orders = (rng.permutation(rows) if shuffle else rows for _ in rates)
     w, trace, outcome = _train(w, _world(w, labels, table, rule, window), rates, orders, rule.all_move)

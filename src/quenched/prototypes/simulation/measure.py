@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def _one_run(key: Key, declared: tuple[Any, ...], *, simulator: Simulator, **options: Any) -> Record:
+def _one_run(key: Key, declared: tuple[Any, ...], *, simulator: Simulator, room: int) -> Record:
     n, begin, *counts = declared
-    steps, size, tests = jax.tree.map(lambda x: x.astype(int), counts)
-    return simulator.run(key, n, begin, steps, size=size, tests=tests, **options)
+    steps, size, tests, all_move = jax.tree.map(lambda x: x.astype(int), counts)
+    return simulator.run(key, n, begin, steps, size=size, room=room, tests=tests, all_move=all_move > 0)
 
 
 @double
@@ -85,9 +85,10 @@ def measure(
     times = question.axes["alpha"]
     last = padded(np.rint(times * size), next_length(len(times)))
     steps = Steps(np.append(0.0, last[:-1]), last, 1.0 * (np.arange(len(last)) < len(times)))
-    points = [(numbers(*pair), begin, steps, float(size), float(tests)) for pair in question.plan.pairs]
+    counts = (steps, float(size), float(tests), float(rule.all_move))
+    points = [(numbers(*pair), begin, *counts) for pair in question.plan.pairs]
     room = next_length(size, ratio=4, most=256) if simulator.shaped else 0
-    run = functools.partial(_one_run, simulator=simulator, all_move=rule.all_move, room=room)
+    run = functools.partial(_one_run, simulator=simulator, room=room)
 
     def cut(done: Ensemble) -> Ensemble:
         return dataclasses.replace(done, values={k: value[:, :, : len(times)] for k, value in done.values.items()})

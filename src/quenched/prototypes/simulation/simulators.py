@@ -14,6 +14,7 @@ The error of a run is counted on fresh examples, not computed from a formula. No
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -45,7 +46,7 @@ class Simulator(eqx.Module):
 
     @abc.abstractmethod
     def run(
-        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: bool
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: Array
     ) -> Record:
         """Train, and report at the end of each of `steps`; arrays may have `room` for more than `size` dimensions."""
 
@@ -56,7 +57,7 @@ class Direct(Simulator):
     shaped: ClassVar[bool] = True
 
     def run(
-        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: bool
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: Array
     ) -> Record:
         """Train on drawn vectors."""
         K, M = n.g.shape
@@ -70,7 +71,8 @@ class Direct(Simulator):
 
         def learn(mu: Array, w: Array) -> Array:
             k, xi = example(jax.random.fold_in(training, mu))
-            return update(w, xi, rate_at(n.rate, mu / size) / size * n.g[:, k], all_move=all_move)
+            gain = rate_at(n.rate, mu / size) / size * n.g[:, k]
+            return jax.lax.cond(all_move, functools.partial(update, all_move=True), update, w, xi, gain)
 
         def segment(w: Array, bounds: Steps) -> tuple[Array, Record]:
             w = jax.lax.fori_loop(bounds.first, bounds.last, learn, w)
@@ -93,7 +95,7 @@ class Chain(Simulator):
     shaped: ClassVar[bool] = False
 
     def run(
-        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: bool
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: Array
     ) -> Record:
         """Train by drawing projections."""
         K, M = n.g.shape
@@ -111,8 +113,7 @@ class Chain(Simulator):
             k, xi, h = project(gaussian, r, Q)
             length = xi[:M] @ xi[:M] + xi[M:] @ xi[M:] + n.v[k] * jax.random.chisquare(remainder, size - M - K)
             G = rate_at(n.rate, mu / size) / size * n.g[:, k]
-            if not all_move:
-                G = G * (jnp.arange(K) == jnp.argmax(2 * h - jnp.diagonal(Q)))
+            G = G * (all_move | (jnp.arange(K) == jnp.argmax(2 * h - jnp.diagonal(Q))))
             pull = G[:, None] * (h - Q)  # G_S (h_T - Q_ST)
             push = G[:, None] * G * (length - h[:, None] - h + Q)
             return r + G[:, None] * (xi[:M] - r), Q + pull + pull.T + push
