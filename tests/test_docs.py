@@ -19,6 +19,7 @@ import quenched
 from quenched import cli, fields, mixtures, outliers, processes, prototypes
 from quenched.cli.app import app
 from tests.conftest import CACHE
+from tests.programs import compiled
 from tests.prototypes.test_errata import FELT
 
 ROOT = Path(__file__).parents[1]
@@ -176,6 +177,7 @@ def test_the_best_rate_is_found_and_the_simulation_confirms_it(tmp_path, capsys)
     script = importlib.util.spec_from_file_location("best_rate", ROOT / "examples" / "best_rate.py")
     best_rate = importlib.util.module_from_spec(script)
     script.loader.exec_module(best_rate)
+    best_rate.error_and_slope = compiled(best_rate.error_and_slope.__wrapped__)
     result = best_rate.main(tmp_path)
     usual, constant, schedule = result.theory
     assert usual > constant > schedule > float(prototypes.optimum(best_rate.LAW).error)

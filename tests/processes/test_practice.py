@@ -23,6 +23,7 @@ from quenched.processes import (
 from quenched.processes.model import MEASURES
 from quenched.processes.practice.curve import BLOCK, MOST_BLOCKS, Draws
 from quenched.processes.theory import trust
+from tests import programs
 from tests.processes import cases
 
 TRUSTED = 0.015
@@ -181,7 +182,7 @@ def test_tuning_for_the_predicted_error_lowers_the_measured_one():
     assert after < 0.9 * before
     assert after < 1.02 * other
     with jax.enable_x64(True):
-        state = jax.jit(theory.state)
+        state = programs.compiled(theory.state)
         predicted = [float(state(law, rule, 80.0).oob_error) for rule in (aimed, likely, start)]
     assert predicted == sorted(predicted)
 

@@ -6,17 +6,19 @@ Values that JAX traces pass: they have no number yet.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import operator
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import NOT_NUMBERS, InputError, Key, as_numbers, is_traced
+from quenched.core.types import NOT_NUMBERS, InputError, Key, as_numbers, is_traced, real
 
 HEAVIEST = 1e15
 """The largest weight of a row: adding 1 to it still changes it."""
@@ -78,6 +80,21 @@ def _require(
     if not np.all((np.abs(x) <= LARGEST) & (np.abs(x) >= least)):
         limits = f"between {least:g} and {LARGEST:g}" if least else f"at most {LARGEST:g}"
         raise InputError(f"Argument `{name}` must be {limits} in size, but it is {_short(x)}.")
+
+
+class Declared(eqx.Module):
+    """A law, a rule or another choice, whose fields say by `declare` what they must be."""
+
+    def __check_init__(self):
+        for field in dataclasses.fields(self):
+            value, check = getattr(self, field.name), field.metadata.get("check")
+            if check is not None and (value is not None or field.default is not None):
+                check(field.name, value)
+
+
+def declare(default: Any, check: Callable[[str, Any], None] = positive) -> Any:
+    """A field of a `Declared` class: a number that passes a check; None only where that is the default."""
+    return eqx.field(converter=real, default=default, metadata={"check": check})
 
 
 def whole(name: str, value: Any, *, least: int, most: int = MOST) -> int:

@@ -257,7 +257,7 @@ def settle(
         if np.max(np.abs(f)) > slow * max(1.0, float(np.max(np.abs(y)))):
             return False
         slow, found = slow / 10, _rest_near(linear, y, tolerance)
-        return found is not None and _is_attracted(y - found.state, found.jacobian)
+        return found is not None and is_attracted(y - found.state, found.jacobian)
 
     path = follow(
         lambda t, y: field(y), start, np.array([horizon]), rtol=1e-6, atol=1e-8, bound=bound, until=is_over,
@@ -284,7 +284,7 @@ def _rest_near(
     return Rest(state, Outcome.converged, residual, jacobian) if good else None
 
 
-def _is_attracted(away: np.ndarray, jacobian: np.ndarray) -> bool:
+def is_attracted(away: np.ndarray, jacobian: np.ndarray) -> bool:
     """Whether a state that is `away` from a rest state comes back to it: no part of it grows, up to rounding."""
     rates, left = np.linalg.eig(jacobian.T)
     growing = np.abs(left[:, np.real(rates) >= 0].T @ away)

@@ -36,6 +36,10 @@ QUICK = (
 """Options of the compiler that halve the time of compilation and cost nothing in a program of milliseconds. They may
 stand on programs that are called from the host only."""
 
+LIGHT = QUICK and {"xla_backend_optimization_level": 1}
+"""The one of these options that leaves long runs as fast as they are, to the same bits: a fifth to a third of the time
+of compilation less, on CPUs."""
+
 
 def printable(text: str) -> str:
     r"""Text from outside, such as a column's name, without characters that control a terminal.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -20,11 +21,8 @@ THIN, THICK = 1.2, 6.0
 def panel(data: xr.Dataset) -> Panel:
     """Axes and words of the picture."""
     unit = "share of each feature's variance" if data.attrs.get("relative") else "a variance"
-    low, high = _ends(data)
-    words = f"width at which a cluster splits ({unit})"
-    return Panel(
-        "component", words, (), ylim=(low, high), log="y", note="Percentages and thickness: share of the rows."
-    )
+    words, note = f"width at which a cluster splits ({unit})", "Percentages and thickness: share of the rows."
+    return Panel("component", words, (), ylim=_ends(data), log="y", note=note)
 
 
 def _ends(data: xr.Dataset) -> tuple[float, float]:
@@ -62,22 +60,17 @@ def paint(ax: Axes, data: xr.Dataset, palette: Sequence[str]) -> None:
     for width, into in zip(data["width"].values, data["into"].values, strict=True):
         ax.plot([place[int(h)] for h in into], [width, width], color=INK, lw=1.4, solid_capstyle="projecting", zorder=1)
         top |= {int(h): float(width) for h in into}
+    beside: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 9.5}
+    names = []
     for node, x in place.items():
         colour = palette[leaves.index(node) % len(palette)] if node in leaves else INK
-        bottom = end.get(node, low)
-        thickness = THIN + (THICK - THIN) * float(share[node])
+        bottom, thickness = end.get(node, low), THIN + (THICK - THIN) * float(share[node])
         ax.plot([x, x], [top[node], bottom], color=colour, lw=thickness, solid_capstyle="butt", zorder=2)
-        if node not in leaves:
-            middle = float(np.sqrt(top[node] * bottom))
-            ax.annotate(
-                f"{share[node]:.0%}", (x, middle), (7, 0), textcoords="offset points", va="center", fontsize=9.5
-            )
-    ax.set_xticks(range(len(leaves)), [_name(data, node) for node in leaves])
+        if node in leaves:
+            mine = np.flatnonzero(data["leaf"].values == node)  # the components that a leaf is
+            names.append(f"{mine[0]}{f'-{mine[-1]}' if len(mine) > 1 else ''}\n{share[node]:.0%}")
+        else:
+            ax.annotate(f"{share[node]:.0%}", (x, float(np.sqrt(top[node] * bottom))), (7, 0), **beside)
+    ax.set_xticks(range(len(leaves)), names)
     ax.set_xlim(-0.6, len(leaves) - 0.4)
-
-
-def _name(data: xr.Dataset, node: int) -> str:
-    """Which components a leaf is, and its share of the rows."""
-    mine = np.flatnonzero(data["leaf"].values == node)
-    several = f"{mine[0]}-{mine[-1]}" if len(mine) > 1 else str(mine[0])
-    return f"{several}\n{float(data['share'][node]):.0%}"
+    ax.grid(False, axis="x")

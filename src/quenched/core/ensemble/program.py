@@ -27,7 +27,7 @@ import threadpoolctl
 
 from quenched.core.store import code_digest
 from quenched.core.system import require_memory
-from quenched.core.types import InputError
+from quenched.core.types import LIGHT, InputError
 
 Result = tuple[np.ndarray, ...] | str
 """What a piece returns: its output leaves, each `[count, ...]` in float64, or the message of an exception."""
@@ -149,7 +149,7 @@ class Compiled:
     @functools.cached_property
     def _compiled(self) -> Any:
         with _settings():
-            return self._lowered.compile()
+            return self._lowered.compile(compiler_options=LIGHT if jax.default_backend() == "cpu" else None)
 
     def identity(self) -> str:
         """A digest of the program as JAX lowers it: all that it computes, with its constants, and nothing else.

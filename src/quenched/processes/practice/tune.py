@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.types import Array, Real, double, real
+from quenched.core.types import QUICK, Array, Real, double, real
 from quenched.processes.learner.evidence import Slope, Surprise, as_arrays, default_rule, descend, scale
 from quenched.processes.model import SCIENCE, Empirical, GaussianProcess
 from quenched.processes.theory.state import state
@@ -55,7 +55,7 @@ class PredictedError(Aim):
         return lambda theta: tuple(np.asarray(part) for part in _predicted(theta, *given))  # pyright: ignore[reportReturnType]
 
 
-@eqx.filter_jit
+@eqx.filter_jit(compiler_options=QUICK)
 def _predicted(theta: Any, law: Empirical, rule: GaussianProcess, ratio: Any) -> Any:
     """One program for each number of rows and kind of kernel."""
 

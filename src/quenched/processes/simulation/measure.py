@@ -65,7 +65,7 @@ class Simulator(eqx.Module):
     draws: eqx.AbstractVar[int]
 
     @abc.abstractmethod
-    def uniforms(self, key: Key, columns: int) -> Array:
+    def uniforms(self, key: Key, columns: int) -> Array | np.ndarray:
         """Uniform random numbers `[draws, columns]`, those of a data set independent of each other."""
 
 
@@ -84,7 +84,7 @@ class LatinHypercube(Simulator):
     def __check_init__(self):
         checks.whole("draws", self.draws, least=1)
 
-    def uniforms(self, key: Key, columns: int) -> Array:
+    def uniforms(self, key: Key, columns: int) -> np.ndarray:
         """Stratified over the samples of the block, column by column."""
         return stratified(key, self.draws, columns)
 
@@ -99,12 +99,15 @@ class Plain(Simulator):
         return jax.random.uniform(key, (1, columns))
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def stratified(key: Key, draws: int, rows: int) -> Array:
+def stratified(key: Key, draws: int, rows: int) -> np.ndarray:
     """Uniforms `[draws, rows]`; those of a row fall one into each of `draws` equal intervals, in random order."""
-    place, order = jax.random.split(key)
-    strata = jnp.argsort(jax.random.uniform(order, (draws, rows)), axis=0)
-    return (strata + jax.random.uniform(place, (draws, rows))) / draws
+    place, order = np.asarray(_uniforms(key, draws, rows))
+    return (np.argsort(order, axis=0, kind="stable") + place) / draws  # a sort takes a second to compile
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _uniforms(key: Key, draws: int, rows: int) -> Array:
+    return jnp.stack([jax.random.uniform(one, (draws, rows)) for one in jax.random.split(key)])
 
 
 def draw_counts(key: Key, world: World, simulator: Simulator, total: Total, longest: int) -> np.ndarray:

@@ -1,8 +1,6 @@
-"""The panel of a forecast: the learning curve with its interval, within the data and beyond."""
+"""The panels of a forecast, a learning curve with its interval, and of a density, with its band or given a column."""
 
 from __future__ import annotations
-
-import dataclasses
 
 import numpy as np
 import xarray as xr
@@ -17,11 +15,8 @@ LONGEST_REASON = 400
 """Longest sentence in the note."""
 
 
-def panel(data: xr.Dataset) -> Panel:
-    """The picture of a forecast: the curve, its interval, the check if there is one, and where the data end.
-
-    If there is no forecast, it shows what was measured.
-    """
+def forecast(data: xr.Dataset) -> Panel:
+    """The curve, its interval, the check if there is one, and where the data end; or else what was measured."""
     series = [*(_ahead(data) if _is_known(data).any() else _measured(data, WITHIN, "measured")),
               *_measured(data, CHECK, "check_error", group="check")]  # fmt: skip
     heights = [np.ravel(edge) for one in series for edge in (one.y, one.low, one.high) if edge is not None]
@@ -33,9 +28,8 @@ def panel(data: xr.Dataset) -> Panel:
     target = plain(data.attrs.get("target", "")) or "the target"
     right = Scale(f"root mean squared error (units of {target})", float(data.attrs["target_scale"]), 0.5)
     log = "xy" if np.all(seen[np.isfinite(seen)] > 0) else "x"
-    words = "expected squared error (share of the target's variance)"
-    words_x = "training examples, $m$"
-    return Panel(words_x, words, tuple(series), log=log, right=right, note=_note(data), key=False)
+    words = "training examples, $m$", "expected squared error (share of the target's variance)"
+    return Panel(*words, tuple(series), log=log, right=right, note=_note(data), key=False)
 
 
 def _measured(data: xr.Dataset, label: str, name: str, group: str = "") -> list[Series]:
@@ -52,13 +46,11 @@ def _ahead(data: xr.Dataset) -> list[Series]:
     known = data.sel(examples=_is_known(data))
     x, y, low, high = (known[name].values for name in ("examples", "error", "error_low", "error_high"))
     extended = known["extended"].values.astype(bool)
-    line = Series(AHEAD, Kind.theory, x, y, unstable=extended, dashes="extended: less sure")
-    band = Series(AHEAD, Kind.band, x, y, low=low, high=high)
     if len(x) == 1:  # an area needs two edges
-        x, low, high, y = x * np.array([0.97, 1.03]), *(np.repeat(edge, 2) for edge in (low, high, y))
-        band, line = (dataclasses.replace(one, x=x, y=y, unstable=None) for one in (band, line))
-        band = dataclasses.replace(band, low=low, high=high)
-    return [band, line]
+        x, y, low, high = x * np.array([0.97, 1.03]), *(np.repeat(edge, 2) for edge in (y, low, high))
+        extended = None
+    line = Series(AHEAD, Kind.theory, x, y, unstable=extended, dashes="extended: less sure")
+    return [Series(AHEAD, Kind.band, x, y, low=low, high=high), line]
 
 
 def _note(data: xr.Dataset) -> str:
@@ -78,3 +70,39 @@ def _note(data: xr.Dataset) -> str:
 def _is_known(data: xr.Dataset) -> np.ndarray:
     """Where there is a forecast."""
     return data["refused"].values.astype(str) == ""
+
+
+def density(data: xr.Dataset) -> Panel:
+    """The picture of a density."""
+    column = plain(data.attrs["column"])
+    if "given" in data.attrs:
+        return Panel(plain(data.attrs["given"]), column, _given(data), key=False)
+    note = "The band is drawn from the first row to the last."
+    return Panel(column, "probability density", _alone(data), key=False, note=note)
+
+
+def _share(data: xr.Dataset) -> str:
+    return f"{float(data.attrs['level']):.0%}"
+
+
+def _alone(data: xr.Dataset) -> tuple[Series, ...]:
+    """The density, its band, and the outline of a histogram."""
+    x, P, bars = data["value"].values, data["density"].values, data["histogram"].values
+    label = f"density ({_share(data)} band)"
+    edges = data["edge"].values
+    seen = (x >= edges[0]) & (x <= edges[-1])
+    low, high = (np.where(seen, data[f"density_{end}"].values, np.nan) for end in ("low", "high"))
+    band = Series(label, Kind.band, x, P, low=low, high=high)
+    outline = np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(bars, 2), [0.0]])
+    rows = f"histogram of {int(data.attrs['rows']):,} rows"
+    return band, Series(label, Kind.theory, x, P), Series(rows, Kind.reference, *outline)
+
+
+def _given(data: xr.Dataset) -> tuple[Series, ...]:
+    """The density over the other column as an image, for its branches; mean and interval, and the rows."""
+    x, mean = data["given"].values, data["mean"].values
+    image = Series("density", Kind.image, x, data["value"].values, values=data["density"].values)
+    label = f"mean ({_share(data)} interval)"
+    band = Series(label, Kind.band, x, mean, low=data["low"].values, high=data["high"].values)
+    rows = Series(f"{int(data.attrs['rows']):,} rows", Kind.cloud, data["row_given"].values, data["row_value"].values)
+    return image, band, Series(label, Kind.theory, x, mean), rows
