@@ -84,7 +84,7 @@ def _curve() -> Any:
 @functools.cache
 def _points() -> Any:
     law, rule = prototypes.TwoClusters(0.8), prototypes.LVQ1(0.2)
-    return prototypes.measure(law, rule, alpha=[0.5, 1.0, 2.0], size=8, runs=12, key=KEY, tests=20)
+    return prototypes.measure(law, rule, alpha=[0.5, 1.0, 2.0], size=20, runs=12, key=KEY, tests=20)
 
 
 @functools.cache
@@ -146,6 +146,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "strength": positive,
     "variance": positive,
     # prototypes
+    "prototypes.size": st.just(20),
     "prototypes.law": two_clusters,
     "prototypes.rule": winners,
     "prototypes.passes": st.integers(1, 3),

@@ -90,7 +90,7 @@ CHEAP = st.sampled_from(
 @properties.property_settings(20)
 @given(words=options(SIMULATED, CHEAP))
 def test_simulate(words):
-    told("simulate", "prototypes", "--rule", "vq", "--size", "8", "--runs", "2", "--alpha", "1", *words)
+    told("simulate", "prototypes", "--rule", "vq", "--size", "20", "--runs", "4", "--alpha", "1", *words)
 
 
 @properties.property_settings(8)

@@ -71,6 +71,7 @@ def trace(theory: Student, theta: Setting, etas: Any = 0.0, *, informed: bool = 
 
     If only the `informed` branch is wanted, no further than to the last of them, where it reaches so far.
     """
+    theta = Setting(*map(np.float64, theta))  # hashable
     gt, b = float(theta.gt), float(theta.gt**2 / theta.gamma)
     low = min(float(np.min(etas)), -gt / 2) - 5.0
     high = min(max(float(np.max(etas)), gt / 2 + b + max(float(np.log(theta.alpha)), 0.0)) + 5.0, LARGEST)
@@ -152,6 +153,7 @@ def _box(theta: Setting, deepest: float) -> tuple[list[float], list[float]]:
     return [0.0, deepest, -np.log1p(theta.alpha * theta.gt) - 5.0], [np.tan(0.3 * np.pi), 5.0, 5.0]
 
 
+@functools.lru_cache(maxsize=32)  # curves and lines of one sample size are often wanted together
 def follow(theory: Student, theta: Setting, limits: Limits, *, upwards: bool = True) -> saddle.Branch:
     """The curve of states from small eta upwards, or from large eta downwards."""
     theta = theta._replace(eta=np.float64(limits[0] if upwards else limits[1]))

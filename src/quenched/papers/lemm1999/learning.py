@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ LEARNING = "expected errors of regression"
 """What is compared."""
 
 
-def expected(grid: Grid, h: np.ndarray, *, runs: int, key: Any) -> tuple[Panel, dict[str, xr.Dataset], dict[str, Any]]:
-    """The learning curve of regression, in theory and as an experiment, with every place measured equally often."""
+def expected(
+    grid: Grid, h: np.ndarray, *, times: Sequence[int], runs: int, key: Any
+) -> tuple[Panel, dict[str, xr.Dataset], dict[str, Any]]:
+    """The learning curve of regression, in theory and as an experiment, with every place measured so many `times`."""
     law = TrueFunction(grid, h, 0.1)
     rule = MaximumPosterior(Direct(grid), Gaussian(1e-4 * Laplacian(grid) ** 2 + Mass(grid)))
-    sizes = grid.size * np.array([1, 2, 4, 8])
+    sizes = grid.size * np.array(times)
     line = curve(law, rule, examples=grid.size * np.arange(1, 9))
     points = measure(law, rule, examples=sizes, runs=runs, key=key)
     series = (
