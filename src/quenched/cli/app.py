@@ -39,11 +39,9 @@ class Words:
     """What a question to a science consists of, beside its controls."""
 
     science: Annotated[str | None, Argument(help="The science, such as prototypes.", show_default=False)] = None
-    law: Annotated[str | None, Option("--law", help="The world, such as two-clusters.")] = None
-    rule: Annotated[str | None, Option("--rule", help="The student, such as lvq1, lvq+, lvq2.1 or vq.")] = None
-    start: Annotated[
-        str | None, Option("--start", help="The initial state, such as near-origin, or R=..;Q=.. in numbers.")
-    ] = None
+    law: Annotated[str | None, Option(help="The world, such as two-clusters.")] = None
+    rule: Annotated[str | None, Option(help="The student, such as lvq1, lvq+, lvq2.1 or vq.")] = None
+    start: Annotated[str | None, Option(help="The initial state, such as near-origin, or R=..;Q=.. in numbers.")] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +123,7 @@ def simulate(
     allowance: Annotated[float | None, Option(help="Deviation allowed for finite size; by default 1/N.")] = None,
     workers: Annotated[int | None, Option(help="Number of processes.")] = None,
     scheduler: SchedulerOption = None,
-    folder: Annotated[Path | None, Option("--folder", help="Keep finished pieces here, to resume later.")] = None,
+    folder: Annotated[Path | None, Option(help="Keep finished pieces here, to resume later.")] = None,
     delivery: Delivery,
     help: HelpOption = False,
 ) -> None:

@@ -34,10 +34,8 @@ class Stop(Exception):
 class Delivery:
     """Where a result goes; its fields are options of a command."""
 
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Save the result: FILE.nc or .json (all of it) or .csv.")
-    ] = None
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw the result: FILE.png, .pdf or .svg.")] = None
+    out: Annotated[Path | None, typer.Option(help="Save the result: FILE.nc or .json (all of it) or .csv.")] = None
+    plot: Annotated[Path | None, typer.Option(help="Draw the result: FILE.png, .pdf or .svg.")] = None
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors, and JSON with --json.")] = False
 
@@ -46,14 +44,11 @@ class Delivery:
         from quenched.core import store
         from quenched.core.types import InputError
 
-        for option, endings in ENDINGS.items():
-            path: Path | None = getattr(self, option)
-            if path is None:
-                continue
-            if path.suffix.lower() not in endings:
-                raise InputError(
-                    f"Option --{option} must name a file that ends in {', '.join(endings)}, but {path} was given."
-                )
+        chosen = {option: path for option in ENDINGS if (path := getattr(self, option)) is not None}
+        for option, path in chosen.items():
+            if path.suffix.lower() not in ENDINGS[option]:
+                endings = ", ".join(ENDINGS[option])
+                raise InputError(f"Option --{option} must name a file that ends in {endings}, but {path} was given.")
             if path.is_dir():
                 raise InputError(f"The file {path} must be writable, but it is a folder.")
             store.writable_folder(path.parent)

@@ -277,17 +277,14 @@ def _option(name: str) -> str:
 
 def _owner(owners: dict[str, type], name: str, others: Sequence[str]) -> tuple[str, str]:
     """Whether an option is a field of the law or of the rule, and its name there."""
-    fields = {owner: {f.name for f in dataclasses.fields(cls)} for owner, cls in owners.items()}
-    for owner in owners:
-        if name.startswith(f"{owner}_") and name.removeprefix(f"{owner}_") in fields[owner]:
-            return owner, name.removeprefix(f"{owner}_")
-    having = [owner for owner in owners if name in fields[owner]]
+    every = [(owner, f.name) for owner, cls in owners.items() for f in dataclasses.fields(cls)]
+    having = [(owner, field) for owner, field in every if name in (field, f"{owner}_{field}")]
     if len(having) == 1:
-        return having[0], name
+        return having[0]
     if having:
         raise InputError(f"Option {_option(name)} must name its owner, but law and rule both have it: give "
                          f"--law-{name} or --rule-{name}.")  # fmt: skip
-    known = [_option(n) for n in dict.fromkeys([*others, *sorted(fields["law"] | fields["rule"])])]
+    known = [_option(n) for n in dict.fromkeys([*others, *sorted({field for _, field in every})])]
     whose = " and ".join(kebab(cls.__name__) for cls in owners.values())
     raise InputError(f"Option {_option(name)} must be one that {whose} have, but it is not"
                      f"{_meant(_option(name), known)}: {', '.join(known)}.")  # fmt: skip

@@ -108,19 +108,12 @@ def _by_source(series: Series, source: xr.DataArray | None) -> list[Series]:
     words = source.values.astype(str)
     drawn, doubt = words == "draws", words == "theory, not trusted"
     series = dataclasses.replace(series, unstable=doubt, dashes=UNTRUSTED) if doubt.any() else series
-    # a line breaks where draws are
-    y, marks = np.where(drawn, np.nan, series.y), np.where(drawn, "", series.marks)
+    y, marks = np.where(drawn, np.nan, series.y), np.where(drawn, "", series.marks)  # a line breaks where draws are
     line = dataclasses.replace(series, kind=Kind.theory, y=y, yerr=None, outcome=marks)
-    of_points = {
-        "x": series.x,
-        "y": series.y,
-        "yerr": series.yerr,
-        "unstable": series.unstable,
-        "outcome": series.marks,
-    }
-    kept = {name: None if value is None else value[drawn] for name, value in of_points.items()}
-    points = dataclasses.replace(series, kind=Kind.simulation, **kept)
-    return [line][: int(not drawn.all())] + [points][: int(drawn.any())]
+    given = {name: getattr(series, name) for name in ("x", "y", "yerr", "unstable")}
+    cut = {name: value[drawn] for name, value in given.items() if value is not None}
+    points = dataclasses.replace(series, kind=Kind.simulation, outcome=series.marks[drawn], **cut)
+    return [one for one, there in ((line, ~drawn), (points, drawn)) if there.any()]
 
 
 def _unstable(here: dict[str, xr.DataArray]) -> tuple[np.ndarray | None, str]:

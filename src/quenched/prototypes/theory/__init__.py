@@ -7,14 +7,6 @@ from quenched.prototypes.theory.rest_states import axis_states, unspecialised_ov
 from quenched.prototypes.theory.state import State, error, field, state
 
 __all__ = [
-    "State",
-    "asymptote",
-    "axis_states",
-    "curve",
-    "error",
-    "escape_rate",
-    "field",
-    "optimum",
-    "state",
+    "State", "asymptote", "axis_states", "curve", "error", "escape_rate", "field", "optimum", "state",
     "unspecialised_overlaps",
-]
+]  # fmt: skip
