@@ -43,6 +43,10 @@ def test_low_rank_response_is_the_dense_one(monkeypatch):
     np.testing.assert_allclose(thin.square(v), dense.square(v), rtol=ALGEBRA, atol=MACHINE)
     found = thin.solve(0.01 * w, v, v, 1e-10)
     np.testing.assert_allclose(found, dense.solve(0.01 * w, v, v, 0.0), rtol=1e-7, atol=SAME)
+    lower = -np.abs(v)  # as in Newton's method from above: every component is negative
+    for step in range(1, 6):
+        found = thin.solve(0.01 * w / step, lower, lower, 1e-10)
+        np.testing.assert_allclose(found, dense.solve(0.01 * w / step, lower, lower, 0.0), rtol=1e-7)
     np.testing.assert_allclose(thin.rows(rows), dense.rows(rows), rtol=ALGEBRA, atol=MACHINE)
     for one, two in zip(thin.blocks(C, thin.weigh(v)), dense.blocks(C, dense.weigh(v)), strict=True):
         np.testing.assert_allclose(one, two, rtol=SAME, atol=MACHINE)

@@ -54,12 +54,10 @@ class Empirical(Law):
     scale: Any = eqx.field(converter=real, default=None)
 
     def __check_init__(self):
-        if np.ndim(self.targets) != 1 or np.ndim(self.inputs) not in (1, 2):
+        shape = np.shape(self.inputs)
+        if np.ndim(self.targets) != 1 or len(shape) not in (1, 2) or shape[0] != self.rows:
             raise InputError("Arguments `inputs` and `targets` must have shapes [N, d] and [N], but they are "
-                             f"{np.shape(self.inputs)} and {np.shape(self.targets)}.")  # fmt: skip
-        if np.shape(self.inputs)[0] != self.rows:
-            raise InputError(f"Argument `targets` must have one number for each of the {np.shape(self.inputs)[0]} rows "
-                             f"of `inputs`, but it has {self.rows}.")  # fmt: skip
+                             f"{shape} and {np.shape(self.targets)}.")  # fmt: skip
         for name, value in (("inputs", self.inputs), ("targets", self.targets)):
             if not is_traced(value) and (bad := int(np.sum(~np.isfinite(value)))):
                 raise InputError(f"Argument `{name}` must be finite, but {bad} of its values are not.")

@@ -138,12 +138,6 @@ def _scale(kernel: Any, theta: Any) -> Any:
     return structure.unflatten(leaves)
 
 
-def _free(rule: GaussianProcess) -> np.ndarray:
-    """Which parameters, in the order of `scale`, may be descended: all of an array of positive numbers, or none."""
-    floats = [np.ravel(leaf) for leaf in jax.tree.leaves(rule.kernel) if callable(rule.kernel) and _is_float(leaf)]
-    return np.concatenate([*(np.full(len(v), np.all(np.isfinite(v) & (v > 0))) for v in floats), [True]])
-
-
 def _is_float(leaf: Any) -> bool:
     """Whether a parameter is a real number or an array of them, known or traced."""
     return isinstance(leaf, float) or (eqx.is_inexact_array(leaf) and not jnp.iscomplexobj(leaf))
@@ -164,7 +158,9 @@ def descend(slope: Slope, rule: GaussianProcess, *, steps: int = 100, tolerance:
     from scipy.optimize import minimize
 
     steps = checks.whole("steps", steps, least=0)
-    free = _free(rule)
+    leaves = [np.ravel(leaf) for leaf in jax.tree.leaves(rule.kernel) if callable(rule.kernel) and _is_float(leaf)]
+    # An array with a number that has no log stays as it is, all of it: it may be a rotation of the inputs.
+    free = np.concatenate([*(np.full(len(v), np.all(np.isfinite(v) & (v > 0))) for v in leaves), [True]])
     low, high = np.full(len(free), -np.log(FARTHEST)), np.full(len(free), np.log(FARTHEST))
     low[-1] = min(0.0, max(low[-1], np.log(LEAST_NOISE / float(rule.noise))))
     best_value, best = np.inf, np.zeros(len(free))

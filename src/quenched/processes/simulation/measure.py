@@ -150,41 +150,30 @@ def block_of(
     return OnHost(run, shapes, bytes=8 * kernels.MATRICES * rows**2)
 
 
-def _spread(values: dict[str, np.ndarray], good: np.ndarray, y: np.ndarray, draws: int) -> np.ndarray:
-    """Variance over data sets of the prediction at each row, `[points, runs, sizes, N]`.
-
-    The samples of a block are not independent, so it is taken about the mean of all runs, whose own error is added.
-    """
-    good = good[..., None, None]
-    count = np.sum(good, axis=1, keepdims=True)
-    residual = y - values["mean"]
-    b = np.sum(np.where(good, residual, 0.0), axis=1, keepdims=True) / np.maximum(count, 1)
-    off = np.sum(np.where(good, residual - b, 0.0) ** 2, axis=1, keepdims=True) / np.maximum(count - 1, 1)
-    about = values["point_error"] - 2 * b * residual + b**2
-    alone = about * draws / (draws - 1) if draws > 1 else np.nan
-    return np.where(count > 1, about + off / np.maximum(count, 1), alone)
-
-
-def _by_multiplicity(values: dict[str, np.ndarray], good: np.ndarray) -> np.ndarray:
-    """Mean squared residual of the rows that came k times, `[points, runs, sizes, k]`.
-
-    Runs have different numbers of such rows, some none at all, so it is the ratio of two sums over all runs. A run's
-    own value is that ratio plus its first-order part in it: their mean is the ratio, and their spread its error.
-    """
-    good = good[..., None, None]
-    total, came = (np.where(good, values[name], 0.0) for name in ("came_error", "came"))
-    mean = came.sum(axis=1, keepdims=True) / np.maximum(good.sum(axis=1, keepdims=True), 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = total.sum(axis=1, keepdims=True) / came.sum(axis=1, keepdims=True)
-        return np.where(good, ratio + (total - ratio * came) / mean, np.nan)
-
-
 def finish(done: Ensemble, points: list[Point], draws: int) -> Ensemble:
     """The runs with the statistics that need all of them, in the order of `MEASURES`."""
-    values, good = dict(done.values), ~done.failed
-    y = np.stack([np.asarray(n.y) for n, _ in points])[:, None, None]
-    values["spread"] = _spread(values, good, y, draws)
-    values["multiplicity_error"] = _by_multiplicity(values, good)
+    values, good = dict(done.values), ~done.failed[..., None, None]
+    count = np.sum(good, axis=1, keepdims=True)
+
+    def add(x: np.ndarray) -> np.ndarray:
+        return np.sum(np.where(good, x, 0.0), axis=1, keepdims=True)
+
+    # The samples of a block are not independent, so the variance of a prediction over data sets is taken about the mean
+    # of all runs, whose own error is added.
+    residual = np.stack([np.asarray(n.y) for n, _ in points])[:, None, None] - values["mean"]
+    b = add(residual) / np.maximum(count, 1)
+    off = add((residual - b) ** 2) / np.maximum(count - 1, 1)
+    about = values["point_error"] - 2 * b * residual + b**2
+    alone = about * draws / (draws - 1) if draws > 1 else np.nan
+    values["spread"] = np.where(count > 1, about + off / np.maximum(count, 1), alone)
+    # Runs have different numbers of rows that came k times, some none at all, so their error is the ratio of two sums
+    # over all runs. A run's own value is that ratio plus its first-order part in it: their mean is the ratio, and
+    # the spread its error.
+    came, came_error = values["came"], values["came_error"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = add(came_error) / add(came)
+        own = ratio + (came_error - ratio * came) * np.maximum(count, 1) / add(came)
+    values["multiplicity_error"] = np.where(good, own, np.nan)
     values["oob_error_counted"] = values["multiplicity_error"][..., 0]
     order = [name for name in [*MEASURES, "oob_error_counted"] if name in values]
     return dataclasses.replace(done, values={name: values[name] for name in order})
@@ -210,8 +199,8 @@ def measure(
         simulator: `LatinHypercube()` (default) or `Plain()`.
         variance: whether to measure posterior variances and coverage, which about double the time.
         batch: runs in a piece of work; by default as many as take about a second.
-        executor: where they are computed: `Local()`, `Processes(n)` or `Dask(client)`.
-        folder: where finished pieces are kept, to go on with after an interruption.
+        executor: `Local()`, `Processes(n)` or `Dask(client)`.
+        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
         **sweep: fields of the law or the rule; a sequence becomes a dimension of the result.
 
     Returns:

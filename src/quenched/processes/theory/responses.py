@@ -131,8 +131,8 @@ class LowRank(eqx.Module):
     def square(self, v: Array) -> Array:
         r"""$\sum_j (f_i \cdot f_j)^2 v_j = f_i^T \big(\sum_j f_j v_j f_j^T\big) f_i$, and the diagonal."""
         inner = _weighted_gram(self.F, v)
-        low = _over_chunks(lambda rows: ((self.F[rows] @ inner) * self.F[rows]).sum(axis=1), self.F)
-        return low + (2 * self._norms() + self.E) * self.E * v
+        low = [((self.F[rows] @ inner) * self.F[rows]).sum(axis=1) for rows in _chunks(self.F.shape[0])]
+        return namespace(v).concatenate(low) + (2 * self._norms() + self.E) * self.E * v
 
     def solve(self, w: Array, b: Array, start: Array, accuracy: float) -> Array:
         r"""By conjugate gradients on the symmetric form: $x = b + (G \circ G) \sqrt w z$, $(1 - S) z = \sqrt w b$.
@@ -146,7 +146,7 @@ class LowRank(eqx.Module):
         def symmetric(response: LowRank, z: Array) -> Array:
             return z - root * response.square(root * z)
 
-        z, largest = root * start, float(xp.max(root * b))
+        z, largest = root * start, float(xp.max(xp.abs(root * b)))
         rest = root * b - symmetric(self, z)
         for _ in range(8):
             if not float(xp.max(xp.abs(rest))) > accuracy * largest:  # or not a number
@@ -172,7 +172,7 @@ class LowRank(eqx.Module):
         return low + E[..., None] * one, F @ inner @ F.mT + cross + cross.mT + (E**2 * kappa[C])[..., None] * one
 
     def _norms(self) -> Array:
-        return _over_chunks(lambda rows: (self.F[rows] ** 2).sum(axis=1), self.F)
+        return namespace(self.F).einsum("nr,nr->n", self.F, self.F)
 
 
 Covariance = Exact | LowRank
@@ -196,11 +196,6 @@ def _conjugate_gradients(product: Callable[[Array], Array], b: Array, accuracy: 
 
 def _chunks(rows: int) -> Iterator[slice]:
     return (slice(first, first + CHUNK) for first in range(0, rows, CHUNK))
-
-
-def _over_chunks(function: Callable[[slice], Array], F: Array) -> Array:
-    """A value for each row of a matrix, chunk after chunk."""
-    return namespace(F).concatenate([function(rows) for rows in _chunks(F.shape[0])])
 
 
 def _weighted_gram(F: Array, v: Array) -> Array:
