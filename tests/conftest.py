@@ -1,6 +1,7 @@
 """Set-up common to all tests."""
 
 import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -32,6 +33,13 @@ threadpoolctl.threadpool_limits(1, user_api="blas")
 def pytest_configure(config):
     """A program that the other worker is just writing cannot be read: it is compiled again, and that is no failure."""
     config.addinivalue_line("filterwarnings", f"ignore:{UNREADABLE}")
+
+
+def pytest_collection_finish(session):
+    """What is imported stays: the garbage collector need not look at it again with every program that is traced."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 @pytest.fixture
