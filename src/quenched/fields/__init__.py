@@ -14,6 +14,17 @@ from quenched.fields.model.links import Density, Direct, Link, LogDensity, Shift
 from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator
 from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.symmetries import (
+    Coordinates,
+    Infinitesimal,
+    Invariance,
+    LinearMap,
+    Map,
+    Mirror,
+    Permutation,
+    Rotation,
+    Translation,
+)
 from quenched.fields.simulation import measure
 from quenched.fields.theory.curve import curve
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
@@ -22,6 +33,7 @@ from quenched.fields.theory.laplace import Laplace, laplace
 __all__ = [
     "AbsoluteLoss",
     "Axis",
+    "Coordinates",
     "Dense",
     "Density",
     "DensityData",
@@ -38,28 +50,36 @@ __all__ = [
     "GaussianData",
     "Given",
     "Grid",
+    "Infinitesimal",
+    "Invariance",
     "Kernel",
     "Laplace",
     "Laplacian",
     "Law",
     "LearningMatrix",
     "Likelihood",
+    "LinearMap",
     "Link",
     "LogDensity",
     "LogLoss",
     "Loss",
+    "Map",
     "Mass",
     "MaximumPosterior",
+    "Mirror",
     "Newton",
     "Operator",
     "Periodic",
+    "Permutation",
     "Prior",
     "Problem",
+    "Rotation",
     "Rule",
     "Shifted",
     "SquareRoot",
     "SquaredLoss",
     "Start",
+    "Translation",
     "TrueDensity",
     "TrueFunction",
     "Truncated",
