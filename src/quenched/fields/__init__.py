@@ -11,7 +11,7 @@ from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
 from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity, TrueFunction
 from quenched.fields.model.likelihoods import DensityData, GaussianData, Likelihood
 from quenched.fields.model.links import Density, Direct, Link, LogDensity, Shifted, SquareRoot
-from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator
+from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator, ThinPlate
 from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.symmetries import (
@@ -79,6 +79,7 @@ __all__ = [
     "SquareRoot",
     "SquaredLoss",
     "Start",
+    "ThinPlate",
     "Translation",
     "TrueDensity",
     "TrueFunction",

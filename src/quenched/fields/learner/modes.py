@@ -22,8 +22,7 @@ import math
 import numpy as np
 from scipy import linalg
 
-from quenched.fields.model.grid import Axis, Grid
-from quenched.fields.model.operators import Difference
+from quenched.fields.model.grid import Axis
 
 STIFF = 1e3
 """Modes on which the prior is this many times as sure as the data are left out: they stay zero."""
@@ -60,7 +59,7 @@ class Modes:
 def line_modes(points: int, order: int) -> Modes:
     """All modes of a line of unit length."""
     axis = Axis(0.0, 1.0, points)
-    D = Difference(Grid(over=[axis]), axis, order).W  # pyright: ignore[reportAttributeAccessIssue]
+    D = np.diff(np.eye(points), n=order, axis=0) / axis.spacing**order
     # Singular values of D, not eigenvalues of its square: the smallest is known to more than half of all digits.
     _, root, V = np.linalg.svd(D)
     free, _ = np.linalg.qr(np.vander(np.linspace(-1, 1, points), order, increasing=True))
@@ -77,7 +76,7 @@ def plane_modes(points: tuple[int, int], order: int) -> Modes:
     for count in points:
         axis = Axis(0.0, 1.0, count)
         U = line_modes(count, order).fields[:, :ALONG]
-        slopes = [U] + [Difference(Grid(over=[axis]), axis, a).W @ U for a in range(1, order + 1)]  # pyright: ignore[reportAttributeAccessIssue]
+        slopes = [U] + [np.diff(U, n=a, axis=0) / axis.spacing**a for a in range(1, order + 1)]
         sides.append(U)
         energies.append([axis.spacing * D.T @ D for D in slopes])
     total = sum(math.comb(order, a) * np.kron(energies[0][a], energies[1][order - a]) for a in range(order + 1))

@@ -25,9 +25,12 @@ from quenched.core import checks
 from quenched.core.types import InputError
 from quenched.fields.model.grid import Axis, Free, Grid, Periodic
 from quenched.fields.model.operators import Operator, Waves
+from quenched.fields.model.operators import _line as line_waves
 
 ON_POINT = 1e-9
 """A coordinate within this share of a spacing of a point is on it."""
+ROUNDED = 1e-14
+"""Eigenvalues below this share of the largest are zero."""
 
 
 class Map(eqx.Module):
@@ -40,7 +43,7 @@ class Map(eqx.Module):
         inside: whether the image of a point lies on the grid `[points]`; elsewhere nothing is compared.
         name: what the map does.
         interpolated: whether some images lie between grid points and are interpolated linearly.
-        waves: eigenvalues of $(I - S)^T (I - S)$ in the modes of the axes if it is diagonal there, else None.
+        waves: $(I - S)^T (I - S)$ if it is diagonal in the modes of the axes, else None.
     """
 
     grid: Grid = eqx.field(static=True)
@@ -49,7 +52,7 @@ class Map(eqx.Module):
     inside: Any
     name: str = eqx.field(static=True, default="map")
     interpolated: bool = eqx.field(static=True, default=False)
-    waves: Any = None
+    waves: Waves | None = None
 
     def __repr__(self) -> str:
         between = ", linear between grid points" if self.interpolated else ""
@@ -118,7 +121,7 @@ def Coordinates(grid: Grid, function: Callable[..., Any], name: str = "map of co
     return _interpolated(grid, [np.asarray(image, float).ravel() for image in images], name)
 
 
-def _interpolated(grid: Grid, images: list[np.ndarray], name: str, waves: Any = None) -> Map:
+def _interpolated(grid: Grid, images: list[np.ndarray], name: str, waves: Waves | None = None) -> Map:
     """The map to given images, linear between grid points."""
     inside, between = np.full(grid.size, True), False
     corners: list[list[tuple[np.ndarray, np.ndarray]]] = []
@@ -191,7 +194,8 @@ def Translation(grid: Grid, axis: Axis, by: float) -> Map:
         share = max(0.0, steps - whole) if abs(steps - np.rint(steps)) >= ON_POINT else 0.0
         angle = 2 * np.pi * ((np.arange(axis.points) + 1) // 2) / axis.points
         image = np.exp(1j * angle * whole) * (1 - share + share * np.exp(1j * angle))
-        waves = _along_axis(grid, place, np.abs(1 - image) ** 2)
+        values = np.abs(1 - image) ** 2
+        waves = line_waves(grid, place, np.where(values < ROUNDED * values.max(), 0.0, values), 0)
     images = _mesh(grid)
     images[place] = images[place] + by
     return _interpolated(grid, images, f"translation by {by:g}", waves)
@@ -199,12 +203,6 @@ def Translation(grid: Grid, axis: Axis, by: float) -> Map:
 
 def _mesh(grid: Grid) -> list[np.ndarray]:
     return [x.ravel() for x in np.meshgrid(*(axis.coordinates for axis in grid.axes), indexing="ij")]
-
-
-def _along_axis(grid: Grid, place: int, values: np.ndarray) -> np.ndarray:
-    """Eigenvalues of one axis for all combinations of modes; rounded zeros are zeros."""
-    values = np.where(values < 1e-14 * max(values.max(), 1.0), 0.0, values)
-    return np.broadcast_to(values.reshape([-1 if i == place else 1 for i in range(len(grid.axes))]), grid.shape)
 
 
 def Mirror(grid: Grid, axis: Axis, about: float | None = None) -> Map:
@@ -221,7 +219,7 @@ def Mirror(grid: Grid, axis: Axis, about: float | None = None) -> Map:
     checks.finite("about", centre)
     waves = None
     if isinstance(axis.ends, Free) and abs(centre - middle) < ON_POINT * axis.spacing:
-        waves = _along_axis(grid, place, 4.0 * (np.arange(axis.points) % 2))
+        waves = line_waves(grid, place, 4.0 * (np.arange(axis.points) % 2), 0)
     images = _mesh(grid)
     images[place] = 2 * centre - images[place]
     return _interpolated(grid, images, f"mirror about {centre:g}", waves)
@@ -357,8 +355,10 @@ def Invariance(map: Map, within: Operator | None = None) -> Operator:
     checks.kind("within", within, (Operator, type(None)), "an operator such as Laplacian(grid), or None")
     if within is not None and within.grid != map.grid:
         raise InputError("Map and operator must live on one grid, but they have different ones.")
-    if map.waves is not None and (within is None or isinstance(within, Waves)):
-        return Waves(map.grid, np.asarray(map.waves) * (1.0 if within is None else np.asarray(within.values)))
+    if map.waves is not None and within is None:
+        return map.waves
+    if map.waves is not None and isinstance(within, Waves) and not any(within.orders):
+        return map.waves @ within
     return Invariant(map.grid, map, within)
 
 
