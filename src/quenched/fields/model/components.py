@@ -19,7 +19,7 @@ from quenched.core.types import Array, InputError, Real, real, reals
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.links import Link, LogDensity
 from quenched.fields.model.parametrisations import Logits
-from quenched.fields.model.rows import RowData, check_rows, rows_field
+from quenched.fields.model.rows import RowData, check_rows
 
 SUM = 1e-9
 """Shares sum to 1 within this."""
@@ -66,8 +66,8 @@ class ClassData(_ComponentData):
 
     links: ClassVar[tuple[type[Link], ...]] = (Logits, LogDensity)
 
-    points: Any = rows_field()
-    labels: Any = rows_field()
+    points: Any = eqx.field(converter=reals)
+    labels: Any = eqx.field(converter=reals)
     weights: Any = eqx.field(converter=reals, default=None)
     sums: bool = eqx.field(static=True, default=False)
     places: Any = None
@@ -99,7 +99,7 @@ class ClassData(_ComponentData):
 
     def row_energy(self, values: Array) -> Array:
         r"""$-\ln P_k$."""
-        at = jnp.asarray(self.labels, int)[:, None]
+        at = jnp.asarray(self.labels, int).reshape(-1, 1)
         return jax.nn.logsumexp(values, axis=1) - jnp.take_along_axis(values, at, axis=1)[:, 0]
 
     def expand_rows(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -127,9 +127,9 @@ class VectorData(_ComponentData):
         places, shares: on a grid, the flat places of the inputs and their shares.
     """
 
-    points: Any = rows_field()
-    targets: Any = rows_field()
-    precision: Any = rows_field()
+    points: Any = eqx.field(converter=reals)
+    targets: Any = eqx.field(converter=reals)
+    precision: Any = eqx.field(converter=reals)
     weights: Any = eqx.field(converter=reals, default=None)
     places: Any = None
     shares: Any = None
@@ -187,8 +187,8 @@ class ClusterData(_ComponentData):
         places, shares: on a grid, the flat places of the inputs and their shares.
     """
 
-    points: Any = rows_field()
-    targets: Any = rows_field()
+    points: Any = eqx.field(converter=reals)
+    targets: Any = eqx.field(converter=reals)
     variance: Real = eqx.field(converter=real, default=1.0)
     portions: Any = eqx.field(converter=reals, default=None)
     weights: Any = eqx.field(converter=reals, default=None)
@@ -237,4 +237,5 @@ class ClusterData(_ComponentData):
         bends = slopes[:, :, None] * slopes[:, None, :]
         k = np.arange(values.shape[1])
         bends[:, k, k] += a / v - a * off**2
-        return -scipy.special.logsumexp(parts, axis=1), slopes, bends
+        total: Any = scipy.special.logsumexp(parts, axis=1)
+        return -total, slopes, bends

@@ -19,7 +19,7 @@ import scipy.special
 
 from quenched.core import checks
 from quenched.core.types import Array, InputError, Real, real, reals
-from quenched.fields.model.rows import RowData, check_rows, rows_field
+from quenched.fields.model.rows import RowData, check_rows
 
 HUBER = 1.345
 """Deviations beyond which Huber's energy is linear: 95% efficient under Gaussian noise."""
@@ -215,8 +215,8 @@ class NoisyData(RowData):
         >>> data = fields.NoisyData([0.1, 0.2, 0.3], [1.0, 9.0, 1.2], fields.LaplaceNoise(0.1))
     """
 
-    points: Any = rows_field()
-    targets: Any = rows_field()
+    points: Any = eqx.field(converter=reals)
+    targets: Any = eqx.field(converter=reals)
     noise: Noise = GaussianNoise()
     weights: Any = eqx.field(converter=reals, default=None)
     places: Any = None
@@ -260,8 +260,8 @@ class RiskData(RowData):
         >>> data = fields.RiskData([0.1, 0.5, 0.9], [-1.0, 1.0, 1.0], hinge)
     """
 
-    points: Any = rows_field()
-    targets: Any = rows_field()
+    points: Any = eqx.field(converter=reals)
+    targets: Any = eqx.field(converter=reals)
     loss: Callable[[Any, Any], Any] = eqx.field(static=True)
     weights: Any = eqx.field(converter=reals, default=None)
     places: Any = None

@@ -50,7 +50,12 @@ class Problem(eqx.Module):
                 raise InputError(f"Argument `{name}` must be a {kind.__name__}, but {value!r} was given.")
         if prior.grid != link.grid:
             raise InputError("Prior and link must live on one grid, but they have different ones.")
-        if isinstance(link, Direct) != isinstance(likelihood, GaussianData):
+        links = getattr(likelihood, "links", None)  # which links it goes with
+        if links is not None and not isinstance(link, links):
+            names = " or ".join(one.__name__ for one in links)
+            raise InputError(f"`{type(likelihood).__name__}` must go with the link {names}, but {type(link).__name__} was "
+                             "given.")  # fmt: skip
+        if links is None and isinstance(link, Direct) != isinstance(likelihood, GaussianData):
             raise InputError("`GaussianData` must go with the link `Direct`, and `DensityData` with the others, but "
                              f"{type(likelihood).__name__} and {type(link).__name__} were given.")  # fmt: skip
         self.likelihood, self.link, self.prior = likelihood.prepared(link.grid), link, prior

@@ -13,14 +13,13 @@ import dataclasses
 import itertools
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
 from quenched.core import checks
-from quenched.core.types import Array, InputError, reals
+from quenched.core.types import Array, InputError
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import Likelihood
 from quenched.fields.model.links import Direct, Link
@@ -49,7 +48,7 @@ class RowCurvature:
         bends: $w V''$: `[n]`, or `[n, k, k]` for `k` components.
     """
 
-    design: scipy.sparse.csr_array
+    design: Any
     bends: np.ndarray
 
     @property
@@ -214,8 +213,3 @@ def check_rows(points: Any, weights: Any, **others: Any) -> None:
         if np.shape(weights) != (n,) or not np.any(np.asarray(weights) > 0):
             raise InputError(f"Argument `weights` must be one number for each of the {n} points, some of them "
                              "positive, but it is not.")  # fmt: skip
-
-
-def rows_field() -> Any:
-    """The converter of arrays of rows."""
-    return eqx.field(converter=reals)
