@@ -93,6 +93,8 @@ class Newton(LearningMatrix):
         found = factor(H)
         if found is not None:
             return solve_factored(found, right), found
+        if not np.all(np.isfinite(H)):  # hardly any density where data are: along the slope
+            return right, None
         values, vectors = np.linalg.eigh(H)
         least = float(self.mass) * np.max(np.abs(values))
         values = np.where(values > 0, values, np.maximum(-values, least))

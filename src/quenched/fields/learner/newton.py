@@ -139,6 +139,8 @@ def descend(
         kkt = float(np.max(np.abs(G if free is None else G[free]), initial=0.0))
         arrived, most, length, there = on_points and kkt <= enough, np.inf, 0.0, None
         trace.append((at.energy, at.loss, 0.0, kkt))
+        if not np.isfinite(at.energy + kkt):  # a start with no density where data are
+            break
         if arrived:
             if convex or iteration == max_steps:
                 break
