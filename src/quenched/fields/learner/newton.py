@@ -132,13 +132,15 @@ def descend(
     problem, grid, on_points = land.problem, land.problem.grid, isinstance(land, OnPoints)
     bounded, noise = isinstance(problem.link, Density), ROUNDING * problem.likelihood.total
     newton, whole, shape = isinstance(method, Newton), problem.likelihood.quadratic, grid.shape
-    at, last, trace, H, found = land.look(c), np.inf, [], None, None
+    at, last, trace, H, found, arrived = land.look(c), np.inf, [], None, None, False
     for iteration in range(max_steps + 1):
         G = -at.slope / grid.cell
         free = positive.free(c, G) if bounded else None
         kkt = float(np.max(np.abs(G if free is None else G[free]), initial=0.0))
         arrived, most, length, there = on_points and kkt <= enough, np.inf, 0.0, None
         trace.append((at.energy, at.loss, 0.0, kkt))
+        if not np.isfinite(at.energy + kkt):  # a start with no density where data are
+            break
         if arrived:
             if convex or iteration == max_steps:
                 break
@@ -170,7 +172,7 @@ def descend(
             if length == 0.0 or np.array_equal(moved, c):
                 break
             if (on_points and not convex) or bounded:
-                moved = _projected(problem, moved.reshape(shape)).ravel()
+                moved = projected(problem, moved.reshape(shape)).ravel()
                 moved = positive.landed(moved, c, step, length, most) if bounded else moved
         trace[-1] = (*trace[-1][:2], float(length), kkt)
         c, at = moved, there or land.look(moved)
@@ -220,8 +222,9 @@ def _furthest(land: OnPoints | InModes, c: np.ndarray, energy: float, step: np.n
     return float(optimize.brentq(slope, below, above, xtol=SAME * below, rtol=SAME))  # pyright: ignore[reportArgumentType]
 
 
-def _projected(problem: Problem, field: np.ndarray) -> np.ndarray:
-    return np.asarray(problem.link.project(field), dtype=np.float64)
+def projected(problem: Problem, field: np.ndarray) -> np.ndarray:
+    """The field that fulfils the normalisation."""
+    return np.asarray(problem.link.project(field), dtype=np.float64)  # pyright: ignore[reportArgumentType]
 
 
 def _leave(problem: Problem, field: np.ndarray) -> tuple[np.ndarray | None, float]:
@@ -233,7 +236,7 @@ def _leave(problem: Problem, field: np.ndarray) -> tuple[np.ndarray | None, floa
     here = problem.expand(field).energy
     noise = 10 * ROUNDING * (1 + abs(here))
     for length in 2.0 ** -np.arange(SIDE):
-        tried = [_projected(problem, field + side * length * step) for side in (1, -1)]
+        tried = [projected(problem, field + side * length * step) for side in (1, -1)]
         energies = [problem.expand(one).energy for one in tried]
         if min(energies) < here - noise:
             return tried[int(energies[1] < energies[0] - noise)], float(length)

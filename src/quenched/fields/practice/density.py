@@ -180,7 +180,7 @@ def _roughened(grid: Grid, data: DensityData, modes: Modes, path: list[Trial]) -
 
 def _path(grid: Grid, data: DensityData, order: int, modes: Modes, prior: float, strength: float | None) -> list[Trial]:
     """Trials at falling strengths, or at one."""
-    n, plate, link = data.total, ThinPlate(grid, order), LogDensity(grid)
+    n, problem = data.total, Problem(data, LogDensity(grid), Gaussian(ThinPlate(grid, order)))
     s = modes.values[0] * math.prod(
         axis.length for axis in grid.axes
     )  # in coordinates in which the grid has unit length
@@ -193,7 +193,6 @@ def _path(grid: Grid, data: DensityData, order: int, modes: Modes, prior: float,
     strengths = np.geomspace(top, bottom, count).tolist() if strength is None else [strength]
 
     def ask(lam: float, start: object) -> Trial:
-        problem = Problem(data, link, Gaussian(lam * plate))
         return attempt(problem, modes.times(lam), order=order, strength=lam, prior=prior / len(strengths), start=start)
 
     return follow(ask, strengths, LOST)
@@ -257,6 +256,10 @@ def _axis(
 
 def _middle(x: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """The median, and the deviation of a Gaussian with the quartiles of the data."""
-    order = np.argsort(x)
-    low, middle, high = x[order][np.searchsorted(np.cumsum(weights[order]) / weights.sum(), [0.25, 0.5, 0.75])]
+    if np.ptp(weights) == 0:
+        at = np.ceil(len(x) * np.array([0.25, 0.5, 0.75])).astype(int) - 1
+        low, middle, high = np.partition(x, at)[at]
+    else:
+        order = np.argsort(x)
+        low, middle, high = x[order][np.searchsorted(np.cumsum(weights[order]) / weights.sum(), [0.25, 0.5, 0.75])]
     return float(middle), float(high - low) / 1.35

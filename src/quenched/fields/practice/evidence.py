@@ -16,7 +16,7 @@ import numpy as np
 
 from quenched.core.types import Outcome
 from quenched.fields.learner.fitted import Fitted
-from quenched.fields.learner.solving import solve
+from quenched.fields.learner.solving import moved_by_data, solve_in_modes
 from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
 from quenched.fields.theory.laplace import Laplace, laplace
@@ -54,8 +54,9 @@ class Trial:
 
 
 def attempt(problem: Problem, modes: Modes, *, order: int, strength: Any, prior: float, start: Any = None) -> Trial:
-    """Solve a problem in modes, and weigh it."""
-    fit = solve(problem, modes=modes, start=start)
+    """Solve a problem in modes, which carry the strength of its prior, and weigh it."""
+    used = moved_by_data(problem, modes) if problem.link.exponential else modes
+    fit = solve_in_modes(problem, used, start)
     return Trial(order, strength, prior, fit, laplace(problem, fit, unit_information=True))
 
 
