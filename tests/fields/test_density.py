@@ -252,17 +252,32 @@ def test_rows_at_nearly_one_point_leave_the_hessian_regular():
 
 
 def test_mean_and_deviation_are_those_of_the_mixture_over_strengths():
-    model = FieldDensity(points=50).fit(mixture(100, 0))
-    kept = model.path_[model.path_["share"] > density.NEGLIGIBLE]
+    rows, ones = mixture(100, 0), np.ones(100)
+    grid = density.grid_for(rows[:, None], ones, bounds=[(None, None)], points=[50], extend=False)
+    model = density.estimate(grid, grid.counts(rows[:, None], ones), smooth=True)
+    path = model.mixture.path()
+    kept = path[path["share"] > density.NEGLIGIBLE]
     parts = [FieldDensity(points=50, order=int(t["order"]), strength=t["strength"]).fit(mixture(100, 0)) for t in kept]
     p = kept["share"] / kept["share"].sum()
     means, deviations = (np.stack([getattr(part, name) for part in parts]) for name in ("log_density_", "deviation_"))
     mean = p @ means
-    np.testing.assert_allclose(model.deviation_, np.sqrt(p @ (deviations**2 + (means - mean) ** 2)), rtol=1e-5)
-    np.testing.assert_allclose(np.diff(model.log_density_), np.diff(mean), atol=1e-6)  # up to normalisation
+    np.testing.assert_allclose(model.deviation, np.sqrt(p @ (deviations**2 + (means - mean) ** 2)), rtol=1e-5)
+    np.testing.assert_allclose(np.diff(model.log_density), np.diff(mean), atol=1e-6)  # up to normalisation
     odds = np.log(kept["share"]) - kept["log_evidence"]
     for order, prior in density.ORDERS.items():  # equally probable within an order, up to how many strengths there are
         assert np.ptp(odds[kept["order"] == order]) == pytest.approx(0, abs=1e-9)
         assert odds[kept["order"] == order][0] - odds[kept["order"] == 3][0] == pytest.approx(
             np.log(prior / density.ORDERS[3]), abs=0.3
         )
+
+
+def test_templates_and_rough_fields_are_weighed_with_the_smooth_ones():
+    rows, ones = mixture(400, 0), np.ones(400)
+    grid = density.grid_for(rows[:, None], ones, bounds=[(None, None)], points=[100], extend=False)
+    found = density.estimate(grid, grid.counts(rows[:, None], ones))
+    trials, p = found.mixture.trials, found.mixture.shares
+    mean = p @ np.stack([trial.field for trial in trials])
+    np.testing.assert_allclose(np.diff(found.log_density), np.diff(mean), atol=1e-3)  # small shares are left out
+    priors = [sum(t.prior for t in trials if (t.components > 0) == kind) for kind in (True, False)]
+    assert priors[0] == pytest.approx(density.TEMPLATES)
+    assert priors[1] < 1 - density.TEMPLATES + 0.2  # paths end early; a rough field stands for two strengths
