@@ -1,20 +1,29 @@
-r"""The mesh: named axes with ends, and the integrals over them.
+r"""The grid: named axes with ends, and the integrals over them.
 
 A field is an array of the grid's shape, axes that are conditioned on (`given`) before axes that are normalised over
-(`over`). Integrals are sums times spacings. At the ends of an axis a field is periodic, free (no flux: the discrete
-Laplacian has corner entries 1, and constants are its null space) or has given values one spacing outside (Dirichlet).
+(`over`). At the ends of an axis a field is periodic, free (no flux: the discrete Laplacian has corner entries 1, and
+constants are its null space) or has given values one spacing outside (Dirichlet).
+
+An axis is a lattice or carries functions. On a lattice (`tails=None`) integrals are sums times the spacing, and a row
+counts for the point nearest to it. With `tails`, what is known at the points is linear between them: a density is
+$P(x) = \sum_j P_j\, \varphi_j(x)$ with the hat functions $\varphi_j$ of the points, those of the ends continued by
+exponential tails. So $\int P = \sum_j w_j P_j$ with $w_j = \int \varphi_j$ without any error, $P$ is positive where the
+$P_j$ are, and the weights $\varphi_j(x_i)$ share a row out to the points next to it, so that counts are continuous
+functions of the data. In several dimensions hats and weights are products.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import sparse
 
 from quenched.core import checks
 from quenched.core.types import Array, InputError
@@ -62,11 +71,17 @@ class Axis:
         points: how many.
         ends: `Free()`, `Periodic()` or `Dirichlet(value)`.
         name: by which plots and errors know it.
+        tails: None for a lattice. Otherwise functions are linear between points, and a density falls by a factor of e
+            in these lengths below the first point and above the last; 0 where its support ends.
+        bend: None, or a centre $c$ and a width $w$: the points are at equal distances of $\sinh^{-1}((x - c)/w)$,
+            dense about the centre and ever sparser far from it. It needs `tails`.
 
     Examples:
         >>> from quenched import fields
         >>> fields.Axis(0, 1, points=5).coordinates.tolist()
         [0.0, 0.25, 0.5, 0.75, 1.0]
+        >>> fields.Axis(0, 1, points=5, tails=(0.0, 0.5)).weights.tolist()
+        [0.125, 0.25, 0.25, 0.25, 0.625]
     """
 
     low: float
@@ -74,6 +89,8 @@ class Axis:
     points: int
     ends: Ends = Free()
     name: str = ""
+    tails: tuple[float, float] | None = None
+    bend: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         checks.finite("low", checks.number("low", self.low))
@@ -85,16 +102,45 @@ class Axis:
         if not isinstance(self.ends, Ends):
             raise InputError(f"Argument `ends` must be Free(), Periodic() or Dirichlet(value), but {self.ends!r} "
                              "was given.")  # fmt: skip
+        for name, pair in (("tails", self.tails), ("bend", self.bend)):
+            if pair is None:
+                continue
+            if self.tails is None:
+                raise InputError("Argument `bend` needs `tails`, but they are None.")
+            if np.shape(pair) != (2,) or not isinstance(self.ends, Free):
+                raise InputError(f"Argument `{name}` must be two numbers on an axis with free ends, but {pair!r} was "
+                                 "given.")  # fmt: skip
+            object.__setattr__(self, name, tuple(float(number) for number in pair))
+        checks.not_negative("tails", self.tails or 0.0)
+        checks.positive("bend", self.bend[1] if self.bend else 1.0)
 
     @property
+    def length(self) -> float:
+        """From the first point to the last."""
+        return self.high - self.low
+
+    @functools.cached_property
     def spacing(self) -> float:
-        """Distance of neighbouring points."""
-        return (self.high - self.low) / (self.points - 1)
+        """Distance of neighbouring points; the mean distance on an axis that is bent."""
+        return self.length / (self.points - 1)
 
-    @property
+    @functools.cached_property
     def coordinates(self) -> np.ndarray:
         """Where the points are."""
-        return np.linspace(self.low, self.high, self.points)
+        if self.bend is None:
+            return np.linspace(self.low, self.high, self.points)
+        centre, width = self.bend
+        low, high = np.arcsinh((np.array([self.low, self.high]) - centre) / width)
+        inside = centre + width * np.sinh(np.linspace(low, high, self.points)[1:-1])
+        return np.concatenate([[self.low], inside, [self.high]])
+
+    @functools.cached_property
+    def weights(self) -> np.ndarray:
+        """The volume of each point: the spacing, or the integral of its hat."""
+        if self.tails is None:
+            return np.full(self.points, self.spacing)
+        gaps = np.diff(self.coordinates) / 2
+        return np.append(self.tails[0], gaps) + np.append(gaps, self.tails[1])
 
     @functools.cached_property
     def modes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -133,6 +179,40 @@ class Axis:
                              f"{np.asarray(values)[outside].ravel()[0]:g} is outside.")  # fmt: skip
         return np.clip(np.rint(place).astype(int), 0, self.points - 1)
 
+    def hats(self, x: np.ndarray, *, straight: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Points next to each place and their weights, both `[n, 1 or 2]`, and what the tail leaves, as a logarithm.
+
+        Beyond the ends the last point has all the weight, or functions go on `straight`.
+        """
+        if self.tails is None:
+            return self.nearest(x)[:, None], np.ones((len(x), 1)), np.zeros(len(x))
+        if self.bend is None:
+            z = (x - self.low) / self.length * (self.points - 1)
+            below = np.clip(z, 0, self.points - 2).astype(int)
+            above = z - below
+        else:
+            X = self.coordinates
+            below = np.clip(np.searchsorted(X, x, side="right") - 1, 0, self.points - 2)
+            above = (x - X[below]) / (X[below + 1] - X[below])
+        above = above if straight else np.clip(above, 0.0, 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):  # no tail: nothing is left
+            outside = zip((self.low - x, x - self.high), self.tails, strict=True)
+            fall = np.maximum(*(np.where(far > 0, far / tail, 0.0) for far, tail in outside))
+        return np.stack([below, below + 1], axis=1), np.stack([1 - above, above], axis=1), -fall
+
+    def draw(self, at: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+        """A random place under the hat of each of these points; the point itself on a lattice."""
+        X = self.coordinates
+        if self.tails is None:
+            return X[at]
+        gaps = np.diff(X)
+        sides = np.append(2 * self.tails[0], gaps), np.append(gaps, 2 * self.tails[1])
+        down = random.random_sample(len(at)) * (sides[0] + sides[1])[at] < sides[0][at]
+        shift = np.abs(random.random_sample(len(at)) + random.random_sample(len(at)) - 1)  # under a triangle
+        beyond = random.exponential(size=len(at)) / 2
+        shift = np.where(np.where(down, at == 0, at == self.points - 1), beyond, shift)
+        return X[at] + np.where(down, -sides[0][at], sides[1][at]) * shift
+
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
@@ -166,27 +246,39 @@ class Grid:
         """All axes, in the order of the dimensions of a field."""
         return self.given + self.over
 
-    @property
+    @functools.cached_property
     def shape(self) -> tuple[int, ...]:
         """Of a field."""
         return tuple(axis.points for axis in self.axes)
 
-    @property
+    @functools.cached_property
     def size(self) -> int:
         """How many points there are."""
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
-    @property
+    @functools.cached_property
     def cell(self) -> float:
         """The volume around each point."""
-        return float(np.prod([axis.spacing for axis in self.axes]))
+        return math.prod(axis.spacing for axis in self.axes)
 
-    @property
+    @functools.cached_property
     def spacing(self) -> float:
         """The volume around each point in the axes that are normalised over."""
-        return float(np.prod([axis.spacing for axis in self.over]))
+        return float(math.prod(axis.spacing for axis in self.over))
 
-    @property
+    @functools.cached_property
+    def weights(self) -> np.ndarray:
+        """The volume of each point in the axes that are normalised over; the given axes have length 1."""
+        over = functools.reduce(np.multiply.outer, [axis.weights for axis in self.over], np.ones(()))
+        return over.reshape((1,) * len(self.given) + over.shape)
+
+    @functools.cached_property
+    def blocks(self) -> tuple[int, int]:
+        """Points of the given axes, and of those that are normalised over."""
+        given = math.prod(axis.points for axis in self.given)
+        return given, self.size // given
+
+    @functools.cached_property
     def dims(self) -> tuple[int, ...]:
         """The dimensions of a field that are normalised over."""
         return tuple(range(len(self.given), len(self.axes)))
@@ -203,14 +295,14 @@ class Grid:
 
     def integrate(self, field: Array) -> Array:
         r"""$\int dy$ of a field, kept as dimensions of length 1."""
-        return jnp.sum(field, axis=self.dims, keepdims=True) * self.spacing
+        return jnp.sum(field * self.weights, axis=self.dims, keepdims=True)
 
     def normalised(self, L: Array) -> Array:
         r"""$L - \ln \int dy\, e^L$."""
-        return L - jax.nn.logsumexp(L, axis=self.dims, keepdims=True) - jnp.log(self.spacing)
+        return L - jax.nn.logsumexp(L + np.log(self.weights), axis=self.dims, keepdims=True)
 
-    def indices(self, points: Any) -> np.ndarray:
-        """The place of the grid point nearest to each of some points `[n, dimensions]`."""
+    def rows(self, points: Any) -> np.ndarray:
+        """Some points as a table `[n, dimensions]`."""
         table = checks.numbers("points", points)
         table = table[:, None] if table.ndim == 1 and len(self.axes) == 1 else table
         if table.ndim != 2 or table.shape[1] != len(self.axes) or len(table) == 0:
@@ -218,16 +310,49 @@ class Grid:
                              f"{table.shape}.")  # fmt: skip
         if not np.all(np.isfinite(table)):
             raise InputError("Argument `points` must be finite, but it is not.")
+        return table
+
+    def indices(self, points: Any) -> np.ndarray:
+        """The place of the grid point nearest to each of some points `[n, dimensions]`."""
+        table = self.rows(points)
         return np.stack([axis.nearest(column) for axis, column in zip(self.axes, table.T, strict=True)], axis=1)
+
+    def corners(self, rows: np.ndarray, *, straight: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Flat places of the points around each row and their weights, both `[n, corners]`; and what tails leave."""
+        at, weights, fall = np.zeros((len(rows), 1), int), np.ones((len(rows), 1)), np.zeros(len(rows))
+        for axis, x in zip(self.axes, rows.T, strict=True):
+            places, shares, left = axis.hats(x, straight=straight)
+            at = (at[:, :, None] * axis.points + places[:, None]).reshape(len(rows), -1)
+            weights = (weights[:, :, None] * shares[:, None]).reshape(len(rows), -1)
+            fall = fall + left
+        return at, weights, fall
 
     def counts(self, points: Any, weights: Any = None) -> np.ndarray:
         """How many of some points fall to each point of the grid."""
-        N, places = np.zeros(self.shape), self.indices(points)
-        if weights is not None and np.shape(weights) != (len(places),):
-            raise InputError(f"Argument `weights` must have one number for each of the {len(places)} points, but its "
+        at, shares, _ = self.corners(self.rows(points))
+        if weights is not None and np.shape(weights) != (len(at),):
+            raise InputError(f"Argument `weights` must have one number for each of the {len(at)} points, but its "
                              f"shape is {np.shape(weights)}.")  # fmt: skip
-        np.add.at(N, tuple(places.T), 1.0 if weights is None else np.asarray(weights, float))
-        return N
+        total = shares if weights is None else np.asarray(weights, float)[:, None] * shares
+        return np.bincount(at.ravel(), total.ravel(), self.size).reshape(self.shape)
+
+    def interpolation(self, points: Any) -> sparse.csr_array:
+        """The matrix `[n, size]` from functions at the points to rows: linear, also beyond ends that have `tails`."""
+        at, weights, _ = self.corners(self.rows(points), straight=True)
+        return sparse.csr_array((weights.ravel(), at.ravel(), np.arange(len(at) + 1) * at.shape[1]),
+                                shape=(len(at), self.size))  # fmt: skip
+
+    def log_values(self, log_values: np.ndarray, points: Any) -> np.ndarray:
+        """A density given by its logarithm at the points, continued to rows, as a logarithm again."""
+        at, weights, fall = self.corners(self.rows(points))
+        with np.errstate(divide="ignore"):  # a row on a point
+            return np.logaddexp.reduce(np.ravel(log_values)[at] + np.log(weights), axis=1) + fall
+
+    def sample(self, density: np.ndarray, count: int, random: np.random.RandomState) -> np.ndarray:
+        """Rows drawn from a density over all axes."""
+        mass = np.ravel(self.weights * density)
+        places = np.unravel_index(random.choice(len(mass), count, p=mass / mass.sum()), self.shape)
+        return np.stack([axis.draw(at, random) for axis, at in zip(self.axes, places, strict=True)], axis=1)
 
     def boundary(self) -> np.ndarray:
         """The field that has the given values outside the Dirichlet axes and is straight in between."""

@@ -48,7 +48,7 @@ class TrueDensity(Law):
     def __check_init__(self):
         checks.kind("grid", self.grid, Grid, "a Grid")
         P = self.grid.check("density", self.density)
-        total = P.sum(axis=self.grid.dims) * self.grid.spacing
+        total = np.sum(P * self.grid.weights, axis=self.grid.dims)
         if not self.grid.over or np.any(P < 0) or np.any(np.abs(total - 1) > NORMALISED):
             raise InputError("Argument `density` must not be negative and must have the integral 1 over each `over` "
                              f"axis, but its integral lies between {total.min():g} and {total.max():g}.")  # fmt: skip
@@ -63,7 +63,8 @@ class TrueDensity(Law):
     def draw(self, key: Key, examples: int) -> Array:
         """Flat places of points (pure JAX)."""
         with np.errstate(divide="ignore"):
-            logits = jnp.log(jnp.asarray(self.density, float)).reshape(-1)
+            volume = self.grid.weights / self.grid.spacing
+            logits = jnp.log(jnp.asarray(self.density, float) * volume).reshape(-1)
         return jax.random.categorical(key, logits, shape=(examples,))
 
 

@@ -1,8 +1,9 @@
 r"""Inverse covariances: symmetric positive semi-definite operators, added, scaled, multiplied and raised to powers.
 
-`Laplacian` and `Mass`, and what is made of them, are all diagonal in the same waves (the modes of the axes): such a
-`Waves` operator is an array of eigenvalues, and applying, solving and its determinant cost next to nothing. A `Filter`
-is $W^T W$ of any matrix $W$, such as `Difference`, whose null space are polynomials. A sum of both kinds is a `Sum`.
+`Laplacian`, `Difference`, `Mass` and `ThinPlate` along one axis, and what is made of them, are diagonal in products of
+modes of the axes: such a `Waves` operator is an array of eigenvalues, and applying, solving and its determinant cost
+next to nothing. A `Plate` is a thin plate over several axes, a `Filter` is $W^T W$ of any matrix $W$. What has no
+modes in common is added as a `Sum`.
 
 A scalar product contains the volume of a cell: $(\phi, K \phi) = \int \phi\, K \phi$.
 """
@@ -10,7 +11,10 @@ A scalar product contains the volume of a cell: $(\phi, K \phi) = \int \phi\, K 
 from __future__ import annotations
 
 import abc
+import dataclasses
 import functools
+import itertools
+import math
 from typing import Any
 
 import equinox as eqx
@@ -27,6 +31,97 @@ RANK = 1e-13
 """Singular values below this share of the largest are zero."""
 SYMMETRIC = 1e-9
 """A matrix is symmetric if it is so to this share of its largest entry."""
+ALONG = {2: 18, 3: 8}
+"""By dimension: modes of each axis of which those of a plate are made."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Modes:
+    r"""The smoothest modes of an operator: products $u_a(x)\, v_b(y)$ over the given axes and those normalised over.
+
+    Attributes:
+        grid: where they live.
+        values: eigenvalues `[a, b]`, exactly zero in the null space.
+        given: $u_a$ as orthonormal columns `[points, a]`; a single 1 without given axes.
+        over: $v_b$ as orthonormal columns `[points, b]`; a single 1 without axes that are normalised over.
+    """
+
+    grid: Grid
+    values: np.ndarray
+    given: np.ndarray
+    over: np.ndarray
+
+    @functools.cached_property
+    def matrix(self) -> np.ndarray:
+        """All modes as columns `[points, modes]` of flattened fields."""
+        return _products([self.given, self.over])
+
+    def field(self, c: np.ndarray) -> np.ndarray:
+        """The field with these coefficients."""
+        return (self.given @ c.reshape(self.values.shape) @ self.over.T).reshape(self.grid.shape)
+
+    def coefficients(self, field: np.ndarray) -> np.ndarray:
+        """Scalar products of a field with the modes, flat."""
+        return (self.given.T @ field.reshape(self.grid.blocks) @ self.over).ravel()
+
+    def first(self, given: int, over: int) -> Modes:
+        """The smoothest of them."""
+        values = self.values[:given, :over]
+        return Modes(self.grid, values, self.given[:, :given], self.over[:, :over])
+
+    def times(self, factor: float) -> Modes:
+        """Those of a multiple of the operator."""
+        return dataclasses.replace(self, values=factor * self.values)
+
+    def without_constant(self) -> Modes:
+        """Without what depends on $x$ alone: the first mode over $y$ is constant."""
+        return Modes(self.grid, self.values[:, 1:], self.given, self.over[:, 1:])
+
+
+def _products(parts: list[np.ndarray]) -> np.ndarray:
+    """The columns of some matrices multiplied, in all combinations; a single 1 leaves the others as they are."""
+    parts = [part for part in parts if part.shape != (1, 1)]
+    return functools.reduce(np.kron, parts) if parts else np.ones((1, 1))
+
+
+@functools.lru_cache(maxsize=64)
+def difference_modes(points: int, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors `[points, modes]` of the square of differences at unit spacing."""
+    D = np.diff(np.eye(points), n=order, axis=0)
+    # Singular values of D, not eigenvalues of its square: the smallest is known to more than half of all digits.
+    _, root, V = np.linalg.svd(D)
+    free, _ = np.linalg.qr(np.vander(np.linspace(-1, 1, points), order, increasing=True))
+    rough = V[: len(root)][::-1].T
+    rough = rough - free @ (free.T @ rough)
+    return np.concatenate([np.zeros(order), root[::-1] ** 2]), np.concatenate([free, rough], axis=1)
+
+
+@functools.lru_cache(maxsize=16)
+def plate_modes(points: tuple[int, ...], order: int) -> tuple[np.ndarray, np.ndarray]:
+    """The modes of a plate with sides of unit length, among products of the smoothest ones of its sides."""
+    sides, energies = [], []
+    for count in points:
+        U = difference_modes(count, order)[1][:, : ALONG[len(points)]]
+        slopes = [U] + [np.diff(U, n=a, axis=0) * (count - 1) ** a for a in range(1, order + 1)]
+        sides.append(U)
+        energies.append([D.T @ D for D in slopes])
+    total = sum(
+        factor * functools.reduce(np.kron, [E[a] for E, a in zip(energies, powers, strict=True)])
+        for factor, powers in _bends(order, len(points))
+    )
+    values, mixed = np.linalg.eigh(total)
+    free = math.comb(order - 1 + len(points), len(points))
+    vectors = functools.reduce(np.kron, sides) @ mixed
+    turn, _ = np.linalg.qr(np.column_stack([vectors[:, :free].sum(axis=0), np.eye(free)]))
+    vectors[:, :free] = vectors[:, :free] @ turn  # the first is constant
+    return np.where(np.arange(len(values)) < free, 0.0, values), vectors
+
+
+def _bends(order: int, axes: int) -> list[tuple[int, tuple[int, ...]]]:
+    """All derivatives of an order: how often each occurs, and how often it is taken along each axis."""
+    every = itertools.product(range(order + 1), repeat=axes)
+    return [(math.factorial(order) // math.prod(math.factorial(a) for a in powers), powers)
+            for powers in every if sum(powers) == order]  # fmt: skip
 
 
 class Operator(eqx.Module):
@@ -70,6 +165,34 @@ class Operator(eqx.Module):
         values, vectors = self.spectrum
         return vectors[:, values == 0].T.reshape(-1, *self.grid.shape)
 
+    def modes(self, count: int | tuple[int, ...] | None = None) -> Modes:
+        """The smoothest modes.
+
+        Args:
+            count: how many at most, of each axis where modes are products of those of the axes; by default all.
+
+        Returns:
+            The modes, with exact zeros for the null space.
+
+        Raises:
+            InputError: if the grid has given axes and others, and the modes are no products.
+        """
+        if self.grid.given and self.grid.over:
+            raise InputError("Argument `modes` must be None for this prior, because its modes are no products of "
+                             "functions of x and of y.")  # fmt: skip
+        values, vectors = self._smoothest()
+        most = len(values) if count is None else int(np.prod(count))
+        values, vectors = values[:most], vectors[:, :most]
+        one = np.ones((1, 1))
+        parts = (one, vectors) if self.grid.over else (vectors, one)
+        return Modes(self.grid, values.reshape(parts[0].shape[1], -1), *parts)
+
+    def _smoothest(self) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues, ascending, and eigenvectors."""
+        values, vectors = self.spectrum
+        order = np.argsort(values, kind="stable")
+        return values[order], vectors[:, order]
+
     def energy(self, field: Array) -> Array:
         r"""$\tfrac12 (\phi, K \phi)$."""
         return 0.5 * self.grid.cell * jnp.sum(field * self.apply(field))
@@ -82,10 +205,7 @@ class Operator(eqx.Module):
         return other
 
     def __add__(self, other: Operator) -> Operator:
-        other = self._other(other)
-        if isinstance(self, Waves) and isinstance(other, Waves):
-            return Waves(self.grid, self.values + other.values)
-        return Sum(self.grid, (*_terms(self), *_terms(other)))
+        return Sum(self.grid, (*_terms(self), *_terms(self._other(other))))
 
     def __mul__(self, factor: float) -> Operator:
         return Sum(self.grid, ((_factor(factor), self),))
@@ -98,13 +218,20 @@ class Operator(eqx.Module):
 
 
 class Waves(Operator):
-    """An operator that is diagonal in the modes of the axes.
+    """An operator that is diagonal in products of modes of the axes.
 
     Attributes:
-        values: eigenvalues, one for each combination of modes, of the shape of the grid.
+        values: eigenvalues, one for each combination of modes; of length 1 along axes that it does not see.
+        orders: for each axis, whose modes: 0 of the Laplacian, k of differences of order k, None if it does not matter.
     """
 
     values: Any
+    orders: tuple[int | None, ...] = eqx.field(static=True)
+
+    def basis(self, i: int) -> np.ndarray:
+        """The modes of an axis `[points, modes]`."""
+        axis, order = self.grid.axes[i], self.orders[i]
+        return axis.modes[1] if not order else difference_modes(axis.points, order)[1]
 
     def apply(self, field: Any) -> Any:
         """Into modes, times eigenvalues, and back."""
@@ -113,43 +240,85 @@ class Waves(Operator):
     def in_modes(self, field: Any, function: Any) -> Any:
         """A function applied to the amplitudes of the modes of a field."""
         first = np.ndim(field) - len(self.grid.axes)
-        bases = [axis.modes[1] for axis in self.grid.axes]
-        for i, U in enumerate(bases):
-            field = _along(field, U.T, first + i)
+        bases = {first + i: self.basis(i) for i, order in enumerate(self.orders) if order is not None}
+        for i, U in bases.items():
+            field = _along(field, U.T, i)
         field = function(field)
-        for i, U in enumerate(bases):
-            field = _along(field, U, first + i)
+        for i, U in bases.items():
+            field = _along(field, U, i)
         return field
 
     def solve(self, right: Any) -> np.ndarray:
         """By division in modes."""
-        inverse = np.divide(1.0, self.values, out=np.zeros(self.grid.shape), where=self.values > 0)
+        inverse = np.divide(1.0, self.values, out=np.zeros(np.shape(self.values)), where=self.values > 0)
         return np.asarray(self.in_modes(np.asarray(right, dtype=np.float64), lambda a: a * inverse))
 
     def logdet(self) -> float:
         """The sum of the logarithms."""
-        return float(np.sum(np.log(self.values[self.values > 0])))
+        values = np.broadcast_to(self.values, self.grid.shape)
+        return float(np.sum(np.log(values[values > 0])))
 
     def null_space(self) -> np.ndarray:
         """The modes with eigenvalue zero."""
-        units = np.eye(self.grid.size)[self.values.ravel() == 0].reshape(-1, *self.grid.shape)
-        for i, axis in enumerate(self.grid.axes):
-            units = _along(units, axis.modes[1], 1 + i)
+        zero = np.broadcast_to(self.values, self.grid.shape).ravel() == 0
+        units = np.eye(self.grid.size)[zero].reshape(-1, *self.grid.shape)
+        for i, order in enumerate(self.orders):
+            units = units if order is None else _along(units, self.basis(i), 1 + i)
         return np.asarray(units)
 
+    def modes(self, count: int | tuple[int, ...] | None = None) -> Modes:
+        """Products of the smoothest modes of each axis."""
+        axes, given = self.grid.axes, len(self.grid.given)
+        most = count if isinstance(count, tuple) else (count,) * len(axes)
+        bases = [self.basis(i)[:, :m] for i, m in zip(range(len(axes)), most, strict=True)]
+        values = np.broadcast_to(self.values, self.grid.shape)[tuple(slice(m) for m in most)]
+        sides = [_products(part) for part in (bases[:given], bases[given:])]
+        return Modes(self.grid, values.reshape(sides[0].shape[1], -1), *sides)
+
+    def _smoothest(self) -> tuple[np.ndarray, np.ndarray]:
+        raise NotImplementedError  # the modes are products
+
+    def _with(self, other: Operator) -> tuple[int | None, ...] | None:
+        """The modes that are those of both, if there are any."""
+        if not isinstance(other, Waves):
+            return None
+        pairs = list(zip(self.orders, other.orders, strict=True))
+        if any(None not in pair and pair[0] != pair[1] for pair in pairs):
+            return None
+        return tuple(b if a is None else a for a, b in pairs)
+
+    def __add__(self, other: Operator) -> Operator:
+        orders = self._with(self._other(other))
+        return super().__add__(other) if orders is None else Waves(self.grid, self.values + other.values, orders)  # pyright: ignore[reportAttributeAccessIssue]
+
     def __mul__(self, factor: float) -> Operator:
-        return Waves(self.grid, _factor(factor) * self.values)
+        return Waves(self.grid, _factor(factor) * self.values, self.orders)
 
     __rmul__ = __mul__
 
     def __matmul__(self, other: Operator) -> Operator:
-        other = self._other(other)
-        if not isinstance(other, Waves):
+        orders = self._with(self._other(other))
+        if orders is None:
             raise InputError("Only operators of the same waves commute and have a symmetric product, but one is not.")
-        return Waves(self.grid, self.values * other.values)
+        return Waves(self.grid, self.values * other.values, orders)  # pyright: ignore[reportAttributeAccessIssue]
 
     def __pow__(self, power: int) -> Operator:
-        return Waves(self.grid, self.values ** checks.whole("power", power, least=1))
+        return Waves(self.grid, self.values ** checks.whole("power", power, least=1), self.orders)
+
+    def roughen(self, deviation: float, count: int) -> Waves:
+        """The operator of its field plus an independent rough one: covariances add.
+
+        Args:
+            deviation: standard deviation of the rough field at each point.
+            count: how many modes it has, the smoothest that are not free; all are equally strong.
+        """
+        checks.positive("deviation", checks.number("deviation", deviation))
+        values = np.broadcast_to(self.values, self.grid.shape)
+        place = np.argsort(np.argsort(values, axis=None, kind="stable")).reshape(values.shape)
+        taken = (values > 0) & (place < checks.whole("count", count, least=1))
+        variance = deviation**2 * self.grid.size / max(int(taken.sum()), 1)
+        smooth = np.where(taken, values, 1.0)
+        return Waves(self.grid, np.where(taken, smooth / (1 + self.grid.cell * variance * smooth), values), self.orders)
 
 
 def _factor(value: Any) -> float:
@@ -163,6 +332,12 @@ def _along(field: Any, matrix: np.ndarray, dim: int) -> Any:
     """A matrix applied along one dimension of a field."""
     library: Any = np if isinstance(field, np.ndarray) else jnp
     return library.moveaxis(library.tensordot(field, matrix, axes=(dim, 1)), -1, dim)
+
+
+def _line(grid: Grid, i: int, values: np.ndarray, order: int) -> Waves:
+    """Eigenvalues along one axis."""
+    shape = [-1 if j == i else 1 for j in range(len(grid.axes))]
+    return Waves(grid, values.reshape(shape), tuple(order if j == i else None for j in range(len(grid.axes))))
 
 
 def Laplacian(grid: Grid, *axes: Axis) -> Waves:
@@ -179,17 +354,114 @@ def Laplacian(grid: Grid, *axes: Axis) -> Waves:
         [1.0, 2.0, 2.0, 1.0]
     """
     checks.kind("grid", grid, Grid, "a Grid")
-    values = np.zeros(grid.shape)
+    total: Any = Mass(grid, 0.0)
     for i in [grid.place(axis) for axis in axes] or range(len(grid.axes)):
-        values = values + grid.axes[i].modes[0].reshape([-1 if j == i else 1 for j in range(len(grid.axes))])
-    return Waves(grid, values)
+        total = total + _line(grid, i, _even(grid.axes[i]).modes[0], 0)
+    return total
+
+
+def _even(axis: Axis) -> Axis:
+    """An axis, if its points are at equal distances."""
+    if axis.bend is not None:
+        raise InputError("Argument `axis` must have points at equal distances here, but it is bent: use ThinPlate.")
+    return axis
 
 
 def Mass(grid: Grid, value: float = 1.0) -> Waves:
     """The identity times a number: fields are small."""
     checks.kind("grid", grid, Grid, "a Grid")
     checks.not_negative("value", value)
-    return Waves(grid, np.full(grid.shape, checks.number("value", value)))
+    return Waves(grid, np.full((1,) * len(grid.axes), checks.number("value", value)), (None,) * len(grid.axes))
+
+
+def Difference(grid: Grid, axis: Axis, order: int) -> Waves:
+    r"""The square of the derivative of some order along an axis: $\int (\partial^k \phi)^2$.
+
+    At free ends no derivative is asked for across the end, so polynomials below the order are the null space: with
+    `order=3` log-densities may be any parabola, densities any Gaussian. (Powers of `Laplacian` have only constants.)
+
+    Args:
+        grid: where the fields live.
+        axis: along which.
+        order: of the derivative.
+    """
+    checks.kind("grid", grid, Grid, "a Grid")
+    place, order = grid.place(axis), checks.whole("order", order, least=1)
+    if isinstance(axis.ends, Periodic):
+        return Laplacian(grid, axis) ** order  # pyright: ignore[reportReturnType]
+    _check_free(axis, order)
+    return _line(grid, place, difference_modes(axis.points, order)[0] / _even(axis).spacing ** (2 * order), order)
+
+
+def _check_free(axis: Axis, order: int) -> None:
+    if not isinstance(axis.ends, Free) or order >= axis.points:
+        raise InputError(f"Argument `axis` must have free ends and more than {order} points, but it has not.")
+
+
+def ThinPlate(grid: Grid, order: int, *axes: Axis) -> Operator:
+    r"""Roughness in units of the axes: the sum of the squares of all derivatives of an order along some axes.
+
+    In coordinates $u$ in which every axis has unit length (and the points equal distances, also of an axis that is
+    bent) the energy is $\tfrac12 \sum_\alpha \binom{k}{\alpha} \int du\, (\partial^\alpha \phi)^2$, so that
+    a strength means the same on every grid. Polynomials below the order are the null space.
+
+    Args:
+        grid: where the fields live.
+        order: of the derivatives.
+        *axes: along which, all with free ends; by default all.
+
+    Examples:
+        >>> from quenched import fields
+        >>> grid = fields.Grid(over=[fields.Axis(0, 30, points=16), fields.Axis(0, 1, points=12)])
+        >>> len(fields.ThinPlate(grid, 2).modes().values[0])
+        192
+    """
+    checks.kind("grid", grid, Grid, "a Grid")
+    places = [grid.place(axis) for axis in axes] or list(range(len(grid.axes)))
+    for i in places:
+        _check_free(grid.axes[i], checks.whole("order", order, least=1))
+    volume = math.prod(axis.length for axis in grid.axes)
+    if len(places) == 1:
+        axis = grid.axes[places[0]]
+        values = difference_modes(axis.points, order)[0] * (axis.points - 1) ** (2 * order) / volume
+        return _line(grid, places[0], values, order)
+    if len(places) not in ALONG or len(places) != len(grid.axes):
+        raise InputError(f"Argument `axes` must be one axis of the grid, or all, two or three, but {len(places)} of "
+                         f"{len(grid.axes)} were given.")  # fmt: skip
+    return Plate(grid, order, 1 / volume)
+
+
+class Plate(Operator):
+    """A thin plate over all axes of a grid, see `ThinPlate`.
+
+    Attributes:
+        order: of the derivatives.
+        factor: of the sum of their squares.
+    """
+
+    order: int = eqx.field(static=True)
+    factor: float
+
+    def apply(self, field: Any) -> Any:
+        """Derivative by derivative."""
+        first, total = np.ndim(field) - len(self.grid.axes), 0.0 * field
+        for often, powers in _bends(self.order, len(self.grid.axes)):
+            part = field
+            for i, (axis, a) in enumerate(zip(self.grid.axes, powers, strict=True)):
+                D = np.diff(np.eye(axis.points), n=a, axis=0) * (axis.points - 1) ** a
+                part = part if a == 0 else _along(part, D.T @ D, first + i)
+            total = total + self.factor * often * part
+        return total
+
+    def _smoothest(self) -> tuple[np.ndarray, np.ndarray]:
+        """Among products of the smoothest modes of the axes."""
+        values, vectors = plate_modes(self.grid.shape, self.order)
+        return self.factor * values, vectors
+
+    def __mul__(self, factor: float) -> Operator:
+        return Plate(self.grid, self.order, _factor(factor) * self.factor)
+
+    __rmul__ = __mul__
 
 
 class Filter(Operator):
@@ -233,32 +505,6 @@ class Filter(Operator):
         return Filter(self.grid, np.sqrt(_factor(factor)) * self.W)
 
     __rmul__ = __mul__
-
-
-def Difference(grid: Grid, axis: Axis, order: int) -> Operator:
-    r"""The square of the derivative of some order along an axis: $\int (\partial^k \phi)^2$.
-
-    At free ends no derivative is asked for across the end, so polynomials below the order are the null space: with
-    `order=3` log-densities may be any parabola, densities any Gaussian. (Powers of `Laplacian` have only constants.)
-
-    Args:
-        grid: where the fields live.
-        axis: along which.
-        order: of the derivative.
-    """
-    checks.kind("grid", grid, Grid, "a Grid")
-    place, order = grid.place(axis), checks.whole("order", order, least=1)
-    if isinstance(axis.ends, Periodic):
-        return Laplacian(grid, axis) ** order
-    if not isinstance(axis.ends, Free) or order >= axis.points:
-        raise InputError(f"Argument `axis` must have free ends and more than {order} points, but it has not.")
-    D = np.diff(np.eye(axis.points), n=order, axis=0) / axis.spacing**order
-    for i, other in enumerate(grid.axes):
-        if i < place:
-            D = np.kron(np.eye(other.points), D)
-        elif i > place:
-            D = np.kron(D, np.eye(other.points))
-    return Filter(grid, D)
 
 
 class Dense(Operator):

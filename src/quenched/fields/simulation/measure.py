@@ -70,7 +70,7 @@ def _density_errors(key: Key, law: TrueDensity, rule: MaximumPosterior, examples
     """Minus the log-likelihood as a function of the field, and both errors."""
     grid = law.grid
     counts = jnp.bincount(law.draw(key, examples), length=grid.size).reshape(grid.shape).astype(float)
-    truth = jnp.asarray(law.density, float) * grid.spacing
+    truth = jnp.asarray(law.density, float) * grid.weights
     truth = truth / jnp.sum(truth)
 
     def cross(weights: Array, field: Array) -> Array:

@@ -7,7 +7,7 @@ r"""Decisions: the action of least expected loss, given a predictive density $p(
 | `AbsoluteLoss`: $\vert y - a \vert$ | a median |
 | `ZeroOneLoss`: $-\delta(y - a)$ | a mode (erratum F63: with the minus sign) |
 
-Densities live on a grid with one axis that is normalised over; integrals are sums over its points.
+Densities live on a grid with one axis that is normalised over; integrals are sums over its points, with their weights.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _axis(grid: Grid, density: Any) -> tuple[np.ndarray, np.ndarray]:
     if len(grid.over) != 1:
         raise InputError(f"Argument `grid` must have one axis that is normalised over, but it has {len(grid.over)}.")
     P = grid.check("density", density)
-    mass = P * grid.spacing
+    mass = P * grid.weights
     if np.any(mass < 0) or not np.allclose(mass.sum(axis=-1), 1, atol=1e-6):
         raise InputError("Argument `density` must not be negative and must be normalised, but it is not.")
     return grid.over[0].coordinates, mass
@@ -101,4 +101,4 @@ class ZeroOneLoss(Loss):
         """Minus the density at the action."""
         y, mass = _axis(grid, density)
         place = np.argmin(np.abs(y - np.asarray(action)[..., None]), axis=-1)
-        return -np.take_along_axis(mass / grid.spacing, place[..., None], axis=-1)[..., 0]
+        return -np.take_along_axis(mass / grid.weights, place[..., None], axis=-1)[..., 0]

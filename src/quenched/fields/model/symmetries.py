@@ -1,0 +1,419 @@
+r"""Symmetries as priors: a field that hardly changes under a map $S$. [lemm1999, section 3.4]
+
+A map takes a field to another one, $\phi \to S \phi$, and approximate invariance is the operator
+$$K = (I - S)^T K_S (I - S), \qquad \tfrac12 (\phi, K \phi) = \tfrac12 (\phi - S\phi,\, K_S (\phi - S \phi)) .$$
+Fields that the map leaves alone are its null space, so smoothness is usually added: `Laplacian(grid) + 3.0 *
+Invariance(Translation(grid, axis, 24.0))`, or as priors by `&`.
+
+A map of coordinates is $S \phi(x) = \phi(\sigma(x))$. Where $\sigma(x)$ lies between grid points $\phi$ is
+interpolated linearly, and the map's `interpolated` is True. Where it lies outside a grid with ends nothing is compared:
+that row of $I - S$ is zero.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+
+from quenched.core import checks
+from quenched.core.types import InputError
+from quenched.fields.model.grid import Axis, Free, Grid, Periodic
+from quenched.fields.model.operators import Operator, Waves
+from quenched.fields.model.operators import _line as line_waves
+
+ON_POINT = 1e-9
+"""A coordinate within this share of a spacing of a point is on it."""
+ROUNDED = 1e-14
+"""Eigenvalues below this share of the largest are zero."""
+
+
+class Map(eqx.Module):
+    r"""A linear map of fields, $(S\phi)_i = \sum_m w_{im}\, \phi_{j_{im}}$, to compare a field with.
+
+    Attributes:
+        grid: where the fields live.
+        places: flat places $j$ `[points, terms]`.
+        shares: $w$ `[points, terms]`.
+        inside: whether the image of a point lies on the grid `[points]`; elsewhere nothing is compared.
+        name: what the map does.
+        interpolated: whether some images lie between grid points and are interpolated linearly.
+        waves: $(I - S)^T (I - S)$ if it is diagonal in the modes of the axes, else None.
+    """
+
+    grid: Grid = eqx.field(static=True)
+    places: Any
+    shares: Any
+    inside: Any
+    name: str = eqx.field(static=True, default="map")
+    interpolated: bool = eqx.field(static=True, default=False)
+    waves: Waves | None = None
+
+    def __repr__(self) -> str:
+        between = ", linear between grid points" if self.interpolated else ""
+        return f"<{self.name} on a grid of shape {self.grid.shape}{between}>"
+
+    def apply(self, field: Any) -> Any:
+        r"""$S \phi$; fields may have further dimensions in front. Points with images outside keep their value."""
+        flat = _flat(self.grid, field)
+        return _there(self.inside, (flat[..., self.places] * self.shares).sum(axis=-1), flat).reshape(np.shape(field))
+
+    def difference(self, field: Any) -> Any:
+        r"""$(I - S) \phi$, zero where the image lies outside."""
+        flat = _flat(self.grid, field)
+        image = (flat[..., self.places] * self.shares).sum(axis=-1)
+        return ((flat - image) * self.inside).reshape(np.shape(field))
+
+    def transpose(self, field: Any) -> Any:
+        r"""$(I - S)^T \phi$."""
+        flat = _flat(self.grid, field) * self.inside
+        moved = flat[..., None] * self.shares
+        if isinstance(field, np.ndarray) and isinstance(self.places, np.ndarray):
+            return (flat - flat @ self.sparse()).reshape(np.shape(field))
+        return flat.at[..., self.places].add(-moved).reshape(np.shape(field))  # pyright: ignore[reportAttributeAccessIssue]
+
+    def sparse(self) -> scipy.sparse.csr_array:
+        """$S$ as a sparse matrix `[points, points]`."""
+        n, terms = np.shape(self.places)
+        entries = (np.ravel(self.shares), np.ravel(self.places), np.arange(n + 1) * terms)
+        return scipy.sparse.csr_array(entries, shape=(n, n))
+
+
+def _flat(grid: Grid, field: Any) -> Any:
+    return field.reshape(*np.shape(field)[: np.ndim(field) - len(grid.axes)], grid.size)
+
+
+def _there(inside: Any, image: Any, flat: Any) -> Any:
+    library: Any = np if isinstance(flat, np.ndarray) else jnp
+    return library.where(inside, image, flat)
+
+
+def Coordinates(grid: Grid, function: Callable[..., Any], name: str = "map of coordinates") -> Map:
+    r"""$S\phi(x) = \phi(\sigma(x))$ of any function of the coordinates.
+
+    Args:
+        grid: where the fields live.
+        function: $\sigma$: takes the coordinates along each axis, arrays of the grid's shape, and returns as many
+            arrays of that shape. Images between grid points are interpolated linearly; images outside are not compared.
+        name: for `repr`.
+
+    Examples:
+        >>> from quenched import fields
+        >>> grid = fields.Grid(given=[fields.Axis(-1, 1, points=5), fields.Axis(-1, 1, points=5)])
+        >>> fields.Coordinates(grid, lambda x, y: (y, x), name="exchange of x and y")
+        <exchange of x and y on a grid of shape (5, 5)>
+    """
+    checks.kind("grid", grid, Grid, "a Grid")
+    if not callable(function):
+        raise InputError(f"Argument `function` must be a function of the coordinates, but {function!r} was given.")
+    mesh = np.meshgrid(*(axis.coordinates for axis in grid.axes), indexing="ij")
+    images = function(*mesh)
+    images = (images,) if len(mesh) == 1 and not isinstance(images, (tuple, list)) else tuple(images)
+    shapes = [np.shape(image) for image in images]
+    if shapes != [grid.shape] * len(grid.axes):
+        raise InputError(f"Argument `function` must map the grid to itself, with {len(grid.axes)} arrays of shape "
+                         f"{grid.shape}, but it returned the shapes {shapes}.")  # fmt: skip
+    return _interpolated(grid, [np.asarray(image, float).ravel() for image in images], name)
+
+
+def _interpolated(grid: Grid, images: list[np.ndarray], name: str, waves: Waves | None = None) -> Map:
+    """The map to given images, linear between grid points."""
+    inside, between = np.full(grid.size, True), False
+    corners: list[list[tuple[np.ndarray, np.ndarray]]] = []
+    for axis, image in zip(grid.axes, images, strict=True):
+        if not np.all(np.isfinite(image)):
+            raise InputError("Argument `function` must return finite coordinates, but it does not.")
+        z = (image - axis.low) / axis.spacing
+        z = np.where(np.abs(z - np.rint(z)) < ON_POINT, np.rint(z), z)
+        if isinstance(axis.ends, Periodic):
+            below = np.floor(z).astype(int)
+            share = z - below
+            pair = (below % axis.points, (below + 1) % axis.points)
+        else:
+            inside &= (z >= 0) & (z <= axis.points - 1)
+            z = np.clip(z, 0, axis.points - 1)
+            below = np.minimum(z.astype(int), axis.points - 2)
+            share = z - below
+            pair = (below, below + 1)
+        between |= bool(np.any((share > 0) & (share < 1)))
+        corners.append([(pair[0], 1 - share), (pair[1], share)])
+    places, shares = [], []
+    for corner in itertools.product(*corners):
+        places.append(np.ravel_multi_index(tuple(place for place, _ in corner), grid.shape))
+        shares.append(np.prod([share for _, share in corner], axis=0))
+    used = [i for i, share in enumerate(shares) if np.any(share > 0)]
+    if not np.any(inside):
+        raise InputError(f"The {name} must map some point onto the grid, but all images lie outside.")
+    return Map(
+        grid,
+        np.stack([places[i] for i in used], axis=1),
+        np.stack([shares[i] for i in used], axis=1),
+        inside.astype(float),
+        name,
+        between,
+        waves,
+    )
+
+
+def Translation(grid: Grid, axis: Axis, by: float) -> Map:
+    r"""$S\phi(x) = \phi(x + \theta)$ along an axis: its invariance is periodicity with the period $\theta$.
+
+    On a periodic axis the translation goes around; on others only points that stay on the grid are compared. A period
+    that is no multiple of the spacing is interpolated linearly (`interpolated`), which favours smoother fields a
+    little. [lemm1999, eqs. (219) to (222), errata F218, F221]
+
+    Args:
+        grid: where the fields live.
+        axis: along which.
+        by: $\theta$, in units of the axis.
+
+    Examples:
+        >>> from quenched import fields
+        >>> day = fields.Axis(0, 240, points=241)
+        >>> fields.Translation(fields.Grid(given=[day]), day, 24.5)
+        <translation by 24.5 on a grid of shape (241,), linear between grid points>
+    """
+    checks.kind("grid", grid, Grid, "a Grid")
+    place = grid.place(axis)
+    by = checks.number("by", by)
+    checks.finite("by", by)
+    if by == 0:
+        raise InputError("Argument `by` must not be zero, because every field is the same after no translation.")
+    if not isinstance(axis.ends, Periodic) and abs(by) > axis.high - axis.low:
+        raise InputError(f"Argument `by` must be shorter than the axis, {axis.high - axis.low:g}, but {by:g} was "
+                         "given.")  # fmt: skip
+    waves = None
+    if isinstance(axis.ends, Periodic):
+        steps = by / axis.spacing
+        whole = np.floor(steps + ON_POINT)
+        share = max(0.0, steps - whole) if abs(steps - np.rint(steps)) >= ON_POINT else 0.0
+        angle = 2 * np.pi * ((np.arange(axis.points) + 1) // 2) / axis.points
+        image = np.exp(1j * angle * whole) * (1 - share + share * np.exp(1j * angle))
+        values = np.abs(1 - image) ** 2
+        waves = line_waves(grid, place, np.where(values < ROUNDED * values.max(), 0.0, values), 0)
+    images = _mesh(grid)
+    images[place] = images[place] + by
+    return _interpolated(grid, images, f"translation by {by:g}", waves)
+
+
+def _mesh(grid: Grid) -> list[np.ndarray]:
+    return [x.ravel() for x in np.meshgrid(*(axis.coordinates for axis in grid.axes), indexing="ij")]
+
+
+def Mirror(grid: Grid, axis: Axis, about: float | None = None) -> Map:
+    r"""$S\phi(x) = \phi(2c - x)$ along an axis: its invariance is mirror symmetry.
+
+    Args:
+        grid: where the fields live.
+        axis: along which.
+        about: $c$; by default the middle of the axis.
+    """
+    checks.kind("grid", grid, Grid, "a Grid")
+    place, middle = grid.place(axis), (axis.low + axis.high) / 2
+    centre = middle if about is None else checks.number("about", about)
+    checks.finite("about", centre)
+    waves = None
+    if isinstance(axis.ends, Free) and abs(centre - middle) < ON_POINT * axis.spacing:
+        waves = line_waves(grid, place, 4.0 * (np.arange(axis.points) % 2), 0)
+    images = _mesh(grid)
+    images[place] = 2 * centre - images[place]
+    return _interpolated(grid, images, f"mirror about {centre:g}", waves)
+
+
+def Rotation(grid: Grid, angle: float, axes: tuple[Axis, Axis] | None = None, about: Any = None) -> Map:
+    r"""$S\phi(x) = \phi(R x)$ with a rotation in the plane of two axes.
+
+    Quarter turns of a square grid go from point to point, others are interpolated. Points that leave the grid are not
+    compared.
+
+    Args:
+        grid: where the fields live.
+        angle: in degrees, from the first axis to the second.
+        axes: the plane; by default the two axes of a grid that has two.
+        about: the centre, two numbers; by default the middle of the axes.
+    """
+    checks.kind("grid", grid, Grid, "a Grid")
+    if axes is None and len(grid.axes) != 2:
+        raise InputError(f"Argument `axes` must name two axes of the grid, because it has {len(grid.axes)}.")
+    first, second = (0, 1) if axes is None else (grid.place(axes[0]), grid.place(axes[1]))
+    if first == second:
+        raise InputError("Argument `axes` must name two different axes, but they are the same.")
+    centre = [(grid.axes[i].low + grid.axes[i].high) / 2 for i in (first, second)] if about is None else about
+    centre = checks.numbers("about", centre)
+    if centre.shape != (2,):
+        raise InputError(f"Argument `about` must be two numbers, but its shape is {centre.shape}.")
+    turn = np.deg2rad(checks.number("angle", angle))
+    checks.finite("angle", turn)
+    images = _mesh(grid)
+    x, y = images[first] - centre[0], images[second] - centre[1]
+    images[first] = centre[0] + np.cos(turn) * x - np.sin(turn) * y
+    images[second] = centre[1] + np.sin(turn) * x + np.cos(turn) * y
+    return _interpolated(grid, images, f"rotation by {float(angle):g} degrees")
+
+
+def Permutation(grid: Grid, places: Any) -> Map:
+    r"""$S\phi_i = \phi_{\sigma(i)}$ of a map of indices.
+
+    Args:
+        grid: where the fields live.
+        places: $\sigma$: the flat place of the image of each point, of the grid's shape or flat. It need not be one to
+            one.
+
+    Raises:
+        InputError: unless there is one place of the grid for each point.
+    """
+    checks.kind("grid", grid, Grid, "a Grid")
+    table = np.asarray(places)
+    if table.size != grid.size or table.ndim not in (1, len(grid.axes)):
+        raise InputError(f"Argument `places` must map the {grid.size} points of the grid to themselves, but it has "
+                         f"{table.size} entries.")  # fmt: skip
+    whole = checks.numbers("places", table)
+    if not np.all((whole == np.rint(whole)) & (whole >= 0) & (whole < grid.size)):
+        raise InputError(f"Argument `places` must be whole numbers from 0 to {grid.size - 1}, but it is not.")
+    flat = whole.astype(int).reshape(-1, 1)
+    return Map(grid, flat, np.ones(flat.shape), np.ones(grid.size), "permutation")
+
+
+class LinearMap(Map):
+    """Any linear map of fields, given as a square matrix; dense or sparse.
+
+    Attributes:
+        matrix: `[points, points]`, on flattened fields.
+    """
+
+    matrix: Any = None
+
+    def __init__(self, grid: Grid, matrix: Any):
+        checks.kind("grid", grid, Grid, "a Grid")
+        sparse = scipy.sparse.issparse(matrix)
+        table: Any = matrix.toarray() if sparse else checks.numbers("matrix", matrix)
+        if table.shape != (grid.size, grid.size):
+            raise InputError(f"Argument `matrix` must be square, {grid.size} x {grid.size} for this grid, but its "
+                             f"shape is {table.shape}.")  # fmt: skip
+        checks.finite("matrix", table)
+        super().__init__(grid, None, None, np.ones(grid.size), "linear map")
+        self.matrix = table
+
+    def apply(self, field: Any) -> Any:
+        r"""$S \phi$."""
+        return (_flat(self.grid, field) @ self.matrix.T).reshape(np.shape(field))
+
+    def difference(self, field: Any) -> Any:
+        r"""$(I - S) \phi$."""
+        return field - self.apply(field)
+
+    def transpose(self, field: Any) -> Any:
+        r"""$(I - S)^T \phi$."""
+        return field - (_flat(self.grid, field) @ self.matrix).reshape(np.shape(field))
+
+    def sparse(self) -> scipy.sparse.csr_array:
+        """$S$ as a sparse matrix."""
+        return scipy.sparse.csr_array(np.asarray(self.matrix))
+
+
+class Invariant(Operator):
+    r"""$(I - S)^T K_S (I - S)$, applied without a matrix.
+
+    Attributes:
+        map: $S$.
+        within: $K_S$, or None for the identity.
+    """
+
+    map: Map
+    within: Operator | None = None
+
+    def apply(self, field: Any) -> Any:
+        """Compare, weigh, and compare back."""
+        off = self.map.difference(field)
+        return self.map.transpose(off if self.within is None else self.within.apply(off))
+
+
+def Invariance(map: Map, within: Operator | None = None) -> Operator:
+    r"""Approximate invariance under a map, $(I - S)^T K_S (I - S)$. [lemm1999, eq. (209)]
+
+    Where the map is diagonal in the modes of the axes, as translations of a periodic axis are, the operator is, too,
+    and its determinant costs next to nothing.
+
+    Args:
+        map: $S$: `Translation`, `Mirror`, `Rotation`, `Permutation`, `Coordinates` or `LinearMap`.
+        within: $K_S$, which deviations are weighed by; by default all alike.
+
+    Examples:
+        >>> from quenched import fields
+        >>> axis = fields.Axis(0, 99, points=100)
+        >>> grid = fields.Grid(given=[axis])
+        >>> periodic = fields.Laplacian(grid) + 10.0 * fields.Invariance(fields.Translation(grid, axis, 20.0))
+        >>> len(periodic.null_space())  # constants
+        1
+    """
+    checks.kind("map", map, Map, "a map such as Translation(grid, axis, by)")
+    checks.kind("within", within, (Operator, type(None)), "an operator such as Laplacian(grid), or None")
+    if within is not None and within.grid != map.grid:
+        raise InputError("Map and operator must live on one grid, but they have different ones.")
+    if map.waves is not None and within is None:
+        return map.waves
+    if map.waves is not None and isinstance(within, Waves) and not any(within.orders):
+        return map.waves @ within
+    return Invariant(map.grid, map, within)
+
+
+def Infinitesimal(grid: Grid, velocity: Callable[..., Any], within: Operator | None = None) -> Operator:
+    r"""Invariance under the maps $e^{\theta A}$ for small $\theta$: $A^T K_S A$ with $A = \sum_i v_i(x) \nabla_i$.
+
+    A constant velocity along an axis gives `Laplacian(grid, axis)`, the velocity $(-y, x)$ invariance under rotations.
+    $\nabla$ is the mean of differences forwards and backwards; differences across an end are not taken. A
+    generator that is a matrix is `Invariance(LinearMap(grid, 1 - A))`. [lemm1999, eqs. (212) to (218), erratum F218]
+
+    Args:
+        grid: where the fields live.
+        velocity: takes the coordinates along each axis, arrays of the grid's shape, and returns as many arrays or
+            numbers: how fast each coordinate changes with $\theta$.
+        within: $K_S$, which changes are weighed by; by default all alike.
+
+    Examples:
+        >>> from quenched import fields
+        >>> x, y = fields.Axis(-1, 1, points=9), fields.Axis(-1, 1, points=9)
+        >>> turn = fields.Infinitesimal(fields.Grid(given=[x, y]), lambda x, y: (-y, x))
+    """
+    checks.kind("grid", grid, Grid, "a Grid")
+    if not callable(velocity):
+        raise InputError(f"Argument `velocity` must be a function of the coordinates, but {velocity!r} was given.")
+    mesh = np.meshgrid(*(axis.coordinates for axis in grid.axes), indexing="ij")
+    speeds = velocity(*mesh)
+    speeds = [speeds] if len(mesh) == 1 and not isinstance(speeds, (tuple, list)) else list(speeds)
+    if len(speeds) != len(mesh) or any(np.shape(v) not in ((), grid.shape) for v in speeds):
+        raise InputError(f"Argument `velocity` must return {len(mesh)} numbers or arrays of shape {grid.shape}, but it "
+                         f"returned the shapes {[np.shape(v) for v in speeds]}.")  # fmt: skip
+    flat = [np.broadcast_to(np.asarray(v, float), grid.shape).ravel() for v in speeds]
+    checks.finite("velocity", np.array(flat))
+    moving = [i for i, v in enumerate(flat) if np.any(v != 0)]
+    if not moving:
+        raise InputError("Argument `velocity` must move some coordinate, but it is zero.")
+    sides = list(itertools.product((1, -1), repeat=len(moving)))
+    first, *rest = (Invariance(_generator(grid, flat, dict(zip(moving, side, strict=True))), within) for side in sides)
+    total = first
+    for one in rest:
+        total = total + one
+    return (1 / len(sides)) * total
+
+
+def _generator(grid: Grid, speeds: list[np.ndarray], side: dict[int, int]) -> Map:
+    """The map $1 - A$, with differences to one side along each axis that moves."""
+    here, index = np.arange(grid.size), np.unravel_index(np.arange(grid.size), grid.shape)
+    places, shares, inside = [here], [np.ones(grid.size)], np.ones(grid.size)
+    for i, forward in side.items():
+        axis, moved = grid.axes[i], list(index)
+        there = index[i] + forward
+        if not isinstance(axis.ends, Periodic):
+            inside = inside * ((there >= 0) & (there < axis.points) | (speeds[i] == 0))
+        moved[i] = there % axis.points
+        rate = forward * speeds[i] / axis.spacing
+        shares[0] = shares[0] + rate
+        places.append(np.ravel_multi_index(tuple(moved), grid.shape))
+        shares.append(-rate)
+    return Map(grid, np.stack(places, axis=1), np.stack(shares, axis=1), inside.astype(float), "generator")
