@@ -45,9 +45,9 @@ LOST = 12.0
 """A path ends when the logarithm of the evidence is so much below its best."""
 NEGLIGIBLE = 1e-4
 """Shares of the posterior that are left out."""
-TEMPLATES, MOST = 0.3, 8
+TEMPLATES, MOST = 0.2, 8
 """How probable mixtures of Gaussians are beforehand, and their components at most."""
-ROUGH, DEVIATIONS, SCALES, FEW = 0.5, (0.2, 0.5), 60, 3000
+ROUGH, DEVIATIONS, SCALES, FEW = 0.5, (0.3, 0.7), 60, 3000
 """How probable an additional rough field is beforehand; its standard deviations; how many modes it has; and the number
 of rows from which on it is not asked for."""
 POINTS = {1: (200, 400), 2: (64,), 3: (24,)}
