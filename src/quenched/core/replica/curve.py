@@ -145,7 +145,7 @@ def _read(problem: Problem, point: saddle.Point) -> State:
 
 def _single(theta: Setting, along: str, values: np.ndarray, start: np.ndarray | None) -> list[list[State]]:
     """One state at each value of a control."""
-    several = FEW + np.array([0.0, np.log(theta.problem.rho2), 0.0])
+    several = np.column_stack([FEW[:, 0], np.log(FEW[:, 1:])]) + np.array([0.0, np.log(theta.problem.rho2), 0.0])
     here, found = None if start is None else _unknowns(theta.problem, start), []
     for value in values:
         there = saddle.move(theta, along, np.float64(value))

@@ -15,8 +15,8 @@ from quenched.core.replica.problem import Problem
 from quenched.core.replica.theory import REPLICA, Nodes, Readings, Setting, differentiate, nodes, order_parameters
 from quenched.core.types import QUICK, Array, Real, is_traced, require_double
 
-STARTS = np.array([(c, np.log(Q), 0.0) for c in (0.2, 0.9) for Q in (0.1, 1.0, 10.0)])
-"""Where the search begins by default: cosine, $\\ln Q/\\rho^2$, $\\ln z$."""
+STARTS = np.array([(c, Q, 1.0) for c in (0.2, 0.9) for Q in (0.1, 1.0, 10.0)])
+"""Where the search begins by default: cosine, $Q/\\rho^2$, $z$."""
 RELAXED = 20
 """Steps of plain iteration with which it then begins."""
 
@@ -74,9 +74,10 @@ def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
 @_compile
 def _state(problem: Problem, alpha: Array, R: Array, Q: Array, z: Array, several: Array) -> State:
     """The state from a start, or the best of several starts: one program for both."""
-    only = jnp.stack([R / jnp.sqrt(problem.rho2 * Q), jnp.log(Q), jnp.log(z)])
-    every = STARTS + jnp.stack([0.0, jnp.log(problem.rho2), 0.0])
-    x = jnp.where(several, every, jnp.where(np.arange(len(STARTS))[:, None] == 0, only, jnp.nan))  # NaN: no search
+    only = jnp.stack([R / jnp.sqrt(problem.rho2 * Q), Q / problem.rho2, z])
+    first = np.arange(len(STARTS))[:, None] == 0
+    c, Q, z = jnp.where(several, STARTS, jnp.where(first, only, jnp.nan)).T  # no search begins at NaN
+    x = jnp.stack([c, jnp.log(problem.rho2 * Q), jnp.log(z)], axis=1)
     found = saddle.state(REPLICA, Setting(problem, alpha), x, relaxations=jnp.where(several, RELAXED, 0))
     R, Q, z = order_parameters(problem, found.x)
     energy, stability = found.readings
