@@ -19,9 +19,8 @@ from quenched.processes.kernels import numbers_of
 from quenched.processes.theory import crossings, trust
 from quenched.processes.theory.closures import counts_of
 from quenched.processes.theory.curve import Reference, Solver, estimates_632
-from quenched.processes.theory.equations import solve
 from quenched.processes.theory.responses import Exact
-from quenched.processes.theory.state import measures_of
+from quenched.processes.theory.state import measures_of, solve
 from tests import programs
 from tests.processes import cases
 from tests.tolerances import ALGEBRA, DIGITS
@@ -331,8 +330,9 @@ def test_bad_input():
         GaussianProcess(np.ones((2, 3)), 0.1)
     with pytest.raises(InputError, match="symmetric"):
         GaussianProcess(np.array([[1.0, 0.5], [0.2, 1.0]]), 0.1)
-    with pytest.raises(InputError, match="5 x 5"):
-        theory.curve(law, GaussianProcess(np.eye(3), 0.1), examples=3)
+    for rank, sweep in ((None, {}), (2, {}), (2, {"kernel": [np.eye(6)] * 2})):
+        with pytest.raises(InputError, match="5 x 5"):
+            theory.curve(law, GaussianProcess(np.eye(5 if sweep else 3), 0.1), examples=3, rank=rank, **sweep)
     with pytest.raises(InputError, match="rank"):
         theory.curve(law, rule, examples=3, rank=0)
 

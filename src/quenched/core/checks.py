@@ -97,16 +97,16 @@ def declare(default: Any, check: Callable[[str, Any], None] = positive) -> Any:
     return eqx.field(converter=real, default=default, metadata={"check": check})
 
 
-def whole(name: str, value: Any, *, least: int, most: int = MOST) -> int:
-    """Return `value` as an int from `least` to `most`."""
+def whole(name: str, value: Any, *, least: int) -> int:
+    """Return `value` as an int of at least `least`."""
     try:
         count = operator.index(value)
     except TypeError:
         raise InputError(f"Argument `{name}` must be a whole number, but {value!r} was given.") from None
     if count < least:
         raise InputError(f"Argument `{name}` must be at least {least}, but {count} was given.")
-    if count > most:
-        raise InputError(f"Argument `{name}` must be at most {most}, but {count} was given.")
+    if count > MOST:
+        raise InputError(f"Argument `{name}` must be at most {MOST}, but {count} was given.")
     return count
 
 

@@ -21,7 +21,7 @@ from matplotlib.transforms import ScaledTranslation
 from quenched.core import checks, figures
 from quenched.core.figures import Kind, Panel, Scale, Series
 from quenched.core.types import InputError
-from quenched.plots import choice, panels, trees
+from quenched.plots import choice, panels
 from quenched.plots.choice import ABSENT
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -45,7 +45,11 @@ LOWEST_PLAIN, HIGHEST_PLAIN = 1e-3, 1e7
 """Numbers between these are written without powers of ten."""
 
 
-OWN_PANELS = {"forecast": panels.forecast, "density": panels.density, "conditional density": panels.density}
+OWN_PANELS = {
+    "forecast": panels.show_forecast,
+    "density": panels.show_density,
+    "conditional density": panels.show_density,
+}
 """Results that have a panel of their own, by their source."""
 
 _Entries = dict[str, tuple[Any, ...]]
@@ -89,7 +93,7 @@ def plot(
                          f"but {[type(r).__name__ for r in results]} was given.")  # fmt: skip
     tree = len(datasets) == 1 and datasets[0].attrs.get("source") == "annealing"
     if tree:
-        whom, advice, chosen = "a tree", "", [trees.panel(datasets[0])]
+        whom, advice, chosen = "a tree", "", [panels.show_tree(datasets[0])]
     else:
         names, chosen = _choose_panels(datasets, checks.names("variables", variables), x)
         whom, advice = f"each of {', '.join(names)}", ": choose with `variables`"
@@ -100,7 +104,7 @@ def plot(
         raise InputError(f"Argument `ax` must be one axes for {whom}, but {len(axes)} was given{advice}.")
     figure = _render("", chosen, axes, own=ax is None)
     if tree:
-        trees.paint(axes[0], datasets[0], PALETTE)
+        panels.paint_tree(axes[0], datasets[0], PALETTE)
     return figure
 
 

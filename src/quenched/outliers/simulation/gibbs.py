@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.extras import load_extra
+from quenched.core.system import load_extra
 from quenched.core.types import Array, Key, Outcome, Real
 from quenched.outliers.learner import Learned, Rows, State
 

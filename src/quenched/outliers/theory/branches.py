@@ -57,7 +57,8 @@ class Branches(NamedTuple):
                 point, outcome = arm.find(eta), Outcome.failed
                 if point is not None:
                     return read(self.theory, point, self.theta._replace(eta=np.float64(eta))), point.free_energy
-        return State(*[np.nan] * 9, outcome, 0.0), np.nan
+        missing = dict.fromkeys(State._fields[:9], np.nan)
+        return NOTHING._replace(**missing, outcome=outcome), np.nan
 
     def name(self, x: np.ndarray, control: float) -> str:
         """The name of a state: that of the branch in eta on which it lies; empty if it is unstable."""

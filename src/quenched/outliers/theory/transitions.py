@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quenched.core import checks, controls, saddle
+from quenched.core import checks, saddle, verbs
 from quenched.core.progress import track
 from quenched.core.types import InputError, Outcome, double
 from quenched.outliers.model import SCIENCE, Contaminated, Rule
@@ -86,7 +86,7 @@ def transitions(
 
 def _find_path(law: Contaminated, rule: Rule, along: str) -> str:
     """The fields of `Setting` that a control moves."""
-    owner, field = controls.find_owner(law, rule, "law_gamma" if along == "gamma" and rule.gamma is None else along)
+    owner, field = verbs.find_owner(law, rule, "law_gamma" if along == "gamma" and rule.gamma is None else along)
     if field != "gamma":
         return field
     return "gt" if owner == "rule" else "gamma" if rule.gamma is not None else "gamma,gt"

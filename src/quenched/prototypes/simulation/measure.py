@@ -11,7 +11,7 @@ import numpy as np
 
 from quenched.core import checks
 from quenched.core.ensemble import Ensemble
-from quenched.core.lengths import next_length, padded
+from quenched.core.linear import next_length, padded
 from quenched.core.types import InputError, Key, double
 from quenched.prototypes.model import SCIENCE, Law, Rule, Start, count, numbers, start_of
 from quenched.prototypes.simulation.simulators import Direct, Record, Simulator, Steps
