@@ -64,7 +64,7 @@ def suggested(x: np.ndarray, weights: np.ndarray, bounds: Bounds, points: int | 
 def _evidence(x: np.ndarray, weights: np.ndarray, bounds: Bounds, points: int | None) -> float:
     rows = x[:, None]
     grid = grid_for(rows, weights, bounds=[bounds], points=[points], extend=False)
-    return estimate(grid, grid.counts(rows, weights)).mixture.log_evidence
+    return estimate(grid, grid.counts(rows, weights), smooth=True).mixture.log_evidence
 
 
 def _edge(x: np.ndarray, weights: np.ndarray) -> float | None:
