@@ -11,11 +11,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 import quenched
+from quenched import fields
 from quenched.core.types import Outcome
 from quenched.estimators import FieldConditional, FieldRegressor
-from quenched.fields.learner import modes
+from quenched.fields.model.parametrisations import Logits
 from quenched.fields.practice import conditional
-from quenched.fields.practice.density_mesh import Line, Mesh
 from tests.estimators.rows import growing, waves
 from tests.tolerances import ALGEBRA
 
@@ -47,13 +47,13 @@ def test_every_density_integrates_to_one_and_has_the_mean_and_quantiles_that_it_
 
 
 def test_quantiles_are_where_the_integral_of_the_density_says():
-    line = Line(0.0, 1.0, 6, (0.1, 0.3))
+    line = fields.Axis(0.0, 1.0, 6, tails=(0.1, 0.3))
     P = np.random.default_rng(0).uniform(0, 1, (3, 6))
-    P /= (P @ line.measure)[:, None]
+    P /= (P @ line.weights)[:, None]
     levels = np.array([0.001, 0.02, 0.3, 0.5, 0.77, 0.97, 0.999])
     x = np.linspace(-1.5, 4, 200_001)
     for one, found in zip(P, conditional.quantiles(line, P, levels), strict=True):
-        density = np.exp(Mesh((line,)).log_values(np.log(one), x[:, None]))
+        density = np.exp(fields.Grid(over=[line]).log_values(np.log(one), x[:, None]))
         below = (np.cumsum(density) - density / 2) * (x[1] - x[0])
         np.testing.assert_allclose(np.interp(found, x, below), levels, atol=KINKS)
 
@@ -146,60 +146,60 @@ def test_another_unit_changes_nothing_else():
     assert two.log_evidence_ == pytest.approx(one.log_evidence_ - 150 * np.log(20), abs=1e-4)
 
 
-def question(order):
-    draw = np.random.default_rng(0)
-    counts = draw.poisson(3, (12, 16)).astype(float) * np.exp(-(np.linspace(-2, 2, 16) ** 2))
-    measure = np.full(16, 1 / 16) + 0.01 * np.arange(16)
-    return conditional._Question(counts, measure, modes.line_modes(12, order), modes.line_modes(16, 3))
+def question(order, strength):
+    x, r = fields.Axis(0, 1, 12, tails=(0, 0)), fields.Axis(-2, 2, 16, tails=(0.3, 0.5))
+    grid = fields.Grid(given=[x], over=[r])
+    counts = np.random.default_rng(0).poisson(3, (12, 16)).astype(float) * np.exp(-(r.coordinates**2))
+    data = fields.DensityData(None, None, counts)
+    K = strength[0] * fields.ThinPlate(grid, order, x) + strength[1] * fields.ThinPlate(grid, 3, r)
+    return fields.Problem(data, Logits(grid), fields.Gaussian(K))
 
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_minimum_and_evidence_are_those_of_the_energy(order):
-    ask = question(order)
-    strength = (100 * ask.counts.sum() / ask.along.roughness[order], 100 * ask.counts.sum() / ask.across.roughness[3])
-    found = conditional._minimum(ask, strength, np.zeros((0, 0)), 1.0)
-    size, n = found.coefficients.shape, ask.counts.sum()
-    K = strength[0] * ask.along.roughness[: size[0], None] + strength[1] * ask.across.roughness[1 : size[1] + 1]
-    u, v = ask.along.fields[:, : size[0]], ask.across.fields[:, 1 : size[1] + 1]
+    problem = question(order, (3.0, 1e-2))
+    fit = fields.solve(problem, modes=(12, 16))
+    n, grid, K = problem.likelihood.total, problem.grid, problem.grid.cell * fit.modes.values.ravel()
+    u, v, size = fit.modes.given, fit.modes.over, fit.modes.values.shape
+    counts, weights = problem.likelihood.counts, grid.weights[0]
 
     def energy(c):
-        c = c.reshape(size)
-        g = u @ c @ v.T
-        log_Z = jax.nn.logsumexp(g + jnp.log(ask.measure), axis=1)
-        return -jnp.sum(ask.counts * (g - log_Z[:, None])) + 0.5 * jnp.sum(K * c**2)
+        g = u @ c.reshape(size) @ v.T
+        log_Z = jax.nn.logsumexp(g + jnp.log(weights), axis=1)
+        return -jnp.sum(counts * (g - log_Z[:, None])) + 0.5 * jnp.sum(K * c**2)
 
     with jax.enable_x64(True):
         look = jax.jit(lambda c: (jax.grad(energy)(c), jax.hessian(energy)(c), energy(c)))
-        slope, H, E = (np.asarray(part) for part in look(found.coefficients.ravel()))
+        slope, H, E = (np.asarray(part) for part in look(fit.modes.coefficients(fit.field)))
     np.testing.assert_allclose(slope, 0, atol=1e-5)
-    free = np.zeros(size, bool)
-    free[:order, :2] = True
-    free = free.ravel()
-    unit = (H - np.diag(K.ravel()))[np.ix_(free, free)] / n
-    expected = -E + 0.5 * (np.sum(np.log(K.ravel()[~free])) - np.linalg.slogdet(H)[1] + np.linalg.slogdet(unit)[1])
-    assert found.evidence == pytest.approx(expected, abs=1e-5)
-    np.testing.assert_allclose(found.density @ ask.measure, 1)
+    free = K == 0
+    assert free.sum() == 2 * order
+    unit = (H - np.diag(K))[np.ix_(free, free)] / n
+    expected = -E + 0.5 * (np.sum(np.log(K[~free])) - np.linalg.slogdet(H)[1] + np.linalg.slogdet(unit)[1])
+    found = fields.laplace(problem, fit, unit_information=True).log_evidence
+    assert found == pytest.approx(expected, abs=1e-5)
+    np.testing.assert_allclose(fit.density @ weights, 1)
 
 
 def test_the_minimum_is_as_sharp_as_rounding_allows():
-    ask, strength = question(1), (0.1, 1e-5)
-    found = conditional._minimum(ask, strength, np.zeros((0, 0)), 1.0)
+    problem = question(1, (0.1, 1e-5))
+    found = fields.solve(problem, modes=True)
     draw = np.random.default_rng(1)
     for _ in range(3):
-        begun = found.coefficients + draw.normal(size=found.coefficients.shape)
-        other = conditional._minimum(ask, strength, begun, 1.0)
+        other = fields.solve(problem, modes=True, start=fields.Given(found.field + draw.normal(size=(12, 16))))
         np.testing.assert_allclose(other.density, found.density, rtol=REWRITTEN)
-        assert other.evidence == pytest.approx(found.evidence, rel=REWRITTEN)
+        evidence = [fields.laplace(problem, fit, unit_information=True).log_evidence for fit in (other, found)]
+        assert evidence[0] == pytest.approx(evidence[1], rel=REWRITTEN)
 
 
 def test_a_density_that_does_not_hang_on_x_is_that_of_one_column():
-    ask = question(1)
-    found = conditional._minimum(
-        ask, (1e12, 1e-4 * 11 / 12), np.zeros((0, 0)), 1.0
-    )  # 12 points of length 1/11 each along x
-    counts = ask.counts.sum(axis=0)
-    alone = modes.minimum(ask.across, counts, ask.measure, 1e-4, np.zeros(0))
-    np.testing.assert_allclose(found.density, np.broadcast_to(np.exp(alone.field), (12, 16)), rtol=1e-6)
+    problem = question(1, (1e12, 1e-4 * 11 / 12))  # 12 points of length 1/11 each along x
+    found = fields.solve(problem, modes=True)
+    grid = fields.Grid(over=problem.grid.over)
+    data = fields.DensityData(None, None, problem.likelihood.counts.sum(axis=0))
+    prior = fields.Gaussian(1e-4 * fields.ThinPlate(grid, 3))
+    alone = fields.solve(fields.Problem(data, fields.LogDensity(grid), prior), modes=True)
+    np.testing.assert_allclose(found.density, np.broadcast_to(alone.density, (12, 16)), rtol=1e-6)
 
 
 X, Y = waves(30)

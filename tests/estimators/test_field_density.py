@@ -134,10 +134,20 @@ def test_clone_pickle_and_search():
     assert np.array_equal(model.sample(5, random_state=1), model.sample(5, random_state=1))
 
 
-def test_a_range_too_wide_for_the_grid_warns():
+def test_a_far_row_leaves_the_middle_its_shape():
+    near, far = FieldDensity(order=3).fit(X), FieldDensity(order=3).fit(np.append(X, 1e4))
+    at = np.linspace(-1.5, 1.5, 31)
+    np.testing.assert_allclose(far.pdf(at), near.pdf(at), rtol=0.25)  # half of its 90% band
+    assert np.all(np.isfinite(far.log_density_))
+    assert far.pdf(1e4) < 1e-4
+    gaps = np.diff(far.grid_)
+    assert gaps.max() > 100 * gaps.min()
+
+
+@pytest.mark.filterwarnings("ignore:The values of column")  # an edge
+def test_a_middle_without_width_warns():
     with pytest.warns(UserWarning, match="cannot resolve their middle half"):
-        model = FieldDensity(order=2).fit(np.append(X, 1e4))
-    assert np.all(np.isfinite(model.log_density_))
+        FieldDensity(order=2).fit(np.append(np.zeros(300), X[:100]))
 
 
 BAD = {

@@ -5,8 +5,8 @@ import pytest
 
 from quenched import fields
 from quenched.estimators import FieldRegressor
-from quenched.fields.learner import modes
 from quenched.fields.learner.regression import regress
+from quenched.fields.model.operators import difference_modes
 from quenched.fields.practice import regression
 from tests.estimators.rows import waves, whole_values
 
@@ -23,7 +23,7 @@ def test_on_the_points_of_the_grid_it_is_the_exact_regression(order):
     grid = fields.Grid(given=[fields.Axis(0, 1, points=60)])
     rows = np.linspace(0, 1, 60)[at][:, None]
     rough, gains = fields.Difference(grid, grid.given[0], order), []
-    lay = fields.Grid(given=[fields.Axis(model.grid_[0], model.grid_[-1], points=60)])
+    lay = fields.Grid(given=[fields.Axis(model.grid_[0], model.grid_[-1], points=60, tails=(0, 0))])
     for strength, noise in ((1e-3 / 60**order, 0.04), (1e-1 / 60**order, 0.09)):
         data, prior = fields.GaussianData(rows, y, noise), fields.Gaussian(strength * rough)
         truth = regress(fields.Problem(data, fields.Direct(grid), prior))
@@ -36,11 +36,12 @@ def test_on_the_points_of_the_grid_it_is_the_exact_regression(order):
 
 
 def test_strength_and_noise_of_draws_from_the_prior_are_found_and_deviations_are_true():
-    lay, draw = modes.line_modes(100, 2), np.random.default_rng(0)
+    (values, vectors), draw = difference_modes(100, 2), np.random.default_rng(0)
+    roughness, shapes = values * 99**4, vectors * np.sqrt(99)  # on unit length
     strengths, noises, inside = [], [], []
     for _ in range(15):
-        c = np.append([0.0, 0.0], draw.normal(size=98) / np.sqrt(2e-3 * lay.roughness[2:]))
-        h = lay.fields @ c
+        c = np.append([0.0, 0.0], draw.normal(size=98) / np.sqrt(2e-3 * roughness[2:]))
+        h = shapes @ c
         X = draw.uniform(0.1, 0.9, (300, 1))
         X[:2, 0] = 0.1, 0.9
         truth = np.interp(X[:, 0], np.linspace(0, 1, 100), h)

@@ -7,8 +7,8 @@ from scipy import integrate, stats
 from quenched import fields
 from quenched.core.types import Outcome
 from quenched.estimators import FieldDensity
-from quenched.fields.learner import modes as learner
-from quenched.fields.practice import density, density_mesh
+from quenched.fields.learner import solving
+from quenched.fields.practice import density
 from quenched.fields.theory.laplace import laplace
 
 SAME = 1e-8  # two minima of one convex energy, each stopped when less than 1e-9 can be gained
@@ -32,105 +32,71 @@ KNOWN = {
 }
 
 
-def plain(order, strength, points=24):
-    """The same question asked of the general solver: rows on a grid, every point with the same volume."""
-    axis = fields.Axis(0, 1, points=points)
-    grid = fields.Grid(over=[axis])
-    rows = axis.coordinates[np.random.default_rng(3).binomial(points - 1, 0.4, 60)]
-    prior = fields.Gaussian(strength * fields.Difference(grid, axis, order))
-    return fields.Problem(fields.DensityData(rows), fields.LogDensity(grid), prior), grid, grid.counts(rows, None)
-
-
 @pytest.mark.parametrize("order", [1, 3])
-def test_minimum_variance_and_evidence_are_those_of_the_general_solver(order, monkeypatch):
-    monkeypatch.setattr(learner, "STIFF", np.inf)  # all modes take part
-    evidence = []
+def test_modes_give_the_minimum_the_variance_and_the_evidence_of_the_points(order, monkeypatch):
+    monkeypatch.setattr(solving, "STIFF", np.inf)  # all modes take part
+    axis = fields.Axis(0, 1, points=24)
+    grid = fields.Grid(over=[axis])
+    rows = axis.coordinates[np.random.default_rng(3).binomial(23, 0.4, 60)]
     for strength in (1e-4, 1e-2):
-        problem, grid, counts = plain(order, strength)
-        fit = fields.solve(problem)
-        theirs = laplace(problem, fit.field)
-        modes, measure = learner.line_modes(grid.size, order), np.full(grid.size, grid.cell)
-        ours = learner.minimum(modes, counts, measure, strength, np.zeros(0))
-        U = modes.fields[:, : len(ours.coefficients)]
-        p = measure * np.exp(ours.field)
-        assert p.sum() == pytest.approx(1, abs=SAME)
-        np.testing.assert_allclose(np.exp(ours.field), fit.density, rtol=1e-5)
-        np.testing.assert_allclose(ours.variances(U - p @ U), theirs.log_density_variance(), rtol=1e-4)
-        U0 = U[:, :order]
-        unit = np.linalg.slogdet((U0.T * p) @ U0)[1]
-        evidence.append((density._evidence(modes, ours, counts, measure) - 0.5 * unit, theirs.log_evidence))
-    # The priors of free polynomials differ: compared are strengths.
-    (a, b), (c, d) = evidence
-    assert c - a == pytest.approx(d - b, abs=1e-5)
+        prior = fields.Gaussian(strength * fields.Difference(grid, axis, order))
+        problem = fields.Problem(fields.DensityData(rows), fields.LogDensity(grid), prior)
+        points, modes = fields.solve(problem), fields.solve(problem, modes=True)
+        np.testing.assert_allclose(modes.density, points.density, rtol=1e-6)
+        assert modes.energy == pytest.approx(points.energy, abs=SAME)
+        for unit in (False, True):
+            ours, theirs = (laplace(problem, fit, unit_information=unit) for fit in (modes, points))
+            assert ours.log_evidence == pytest.approx(theirs.log_evidence, abs=1e-6)
+            np.testing.assert_allclose(ours.log_density_variance(), theirs.log_density_variance(), rtol=1e-5)
 
 
 def counted(n=200, seed=0):
     x = mixture(n, seed)[:, None]
-    mesh = density_mesh.mesh_for(x, np.ones(n), bounds=[(None, None)], points=[100], extend=False)
-    return mesh, mesh.counts(x, np.ones(n))
+    grid = density.grid_for(x, np.ones(n), bounds=[(None, None)], points=[100], extend=False)
+    return grid, fields.DensityData(x)
+
+
+def asked(order, strength, n=200):
+    grid, data = counted(n)
+    return fields.Problem(data, fields.LogDensity(grid), fields.Gaussian(strength * fields.ThinPlate(grid, order)))
 
 
 def test_the_minimum_is_as_sharp_as_rounding_allows():
-    mesh, counts = counted()
-    modes = learner.line_modes(100, 3)
     for strength in (1e-7, 1e-4):
-        found = learner.minimum(modes, counts, mesh.measure, strength, np.zeros(0))
+        problem = asked(3, strength)
+        found = fields.solve(problem, modes=True)
         draw = np.random.default_rng(1)
         for _ in range(5):
-            begun = found.coefficients + 0.3 * draw.normal(size=len(found.coefficients))
-            other = learner.minimum(modes, counts, mesh.measure, strength, begun)
+            c = found.modes.coefficients(found.field)
+            begun = fields.Given(found.modes.field(c + 3.0 * draw.normal(size=len(c))))
+            other = fields.solve(problem, modes=True, start=begun)
             np.testing.assert_allclose(other.field, found.field, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])
 def test_the_strongest_prior_leaves_maximum_likelihood_and_its_information_criterion(order):
-    mesh, counts = counted()
-    n, t = counts.sum(), np.linspace(0, 1, 100)
-    modes = learner.line_modes(100, order)
-    found = learner.minimum(modes, counts, mesh.measure, 1e30, np.zeros(0))
-    P = mesh.measure * np.exp(found.field)
+    problem = asked(order, 1e30)
+    counts, t = problem.likelihood.counts, np.linspace(0, 1, 100)
+    n = counts.sum()
+    found = fields.solve(problem, modes=True)
+    P = problem.grid.weights * found.density
     for power in range(order):  # an exponential family has the moments of the data
         assert P @ t**power == pytest.approx(counts @ t**power / n, abs=SAME)
     assert np.max(np.abs(np.diff(found.field, order))) < 1e-9
     criterion = counts @ found.field - (order - 1) / 2 * np.log(n)
-    assert density._evidence(modes, found, counts, mesh.measure) == pytest.approx(criterion, abs=1e-6)
+    evidence = laplace(problem, found, unit_information=True).log_evidence
+    assert evidence == pytest.approx(criterion, abs=1e-6)
 
 
 def test_modes_left_out_do_not_matter(monkeypatch):
-    mesh, counts = counted()
-    modes = learner.line_modes(100, 3)
-    few = learner.minimum(modes, counts, mesh.measure, 1e-3, np.zeros(0))
-    monkeypatch.setattr(learner, "STIFF", np.inf)
-    every = learner.minimum(modes, counts, mesh.measure, 1e-3, np.zeros(0))
-    assert len(few.coefficients) < 50 < len(every.coefficients) == 100
+    problem = asked(3, 1e-3)
+    few = fields.solve(problem, modes=True)
+    monkeypatch.setattr(solving, "STIFF", np.inf)
+    every = fields.solve(problem, modes=True)
+    assert few.modes.values.size < 50 < every.modes.values.size == 99
     np.testing.assert_allclose(few.field[20:80], every.field[20:80], atol=1e-3)  # a hundredth of its uncertainty
-    evidence = [density._evidence(modes, found, counts, mesh.measure) for found in (few, every)]
+    evidence = [laplace(problem, fit, unit_information=True).log_evidence for fit in (few, every)]
     assert evidence[0] == pytest.approx(evidence[1], abs=0.02)  # 0.02: a share of 2% in the posterior
-
-
-def test_modes_of_a_plane_have_the_energy_of_a_thin_plate():
-    modes = learner.plane_modes((16, 14), 3)  # all products of modes take part
-    x, y = np.meshgrid(np.linspace(0, 1, 16), np.linspace(0, 1, 14), indexing="ij")
-    # Sums of differences have fewer terms than the grid has points.
-    exact = {"x^3": 36 * 13 / 15 * 14 / 13, "x^2 y": 3 * 4 * 14 / 15 * 13 / 13, "x y": 0.0, "y^2": 0.0}
-    for name, field in {"x^3": x**3, "x^2 y": x**2 * y, "x y": x * y, "y^2": y**2}.items():
-        c, *_ = np.linalg.lstsq(modes.fields, field.ravel(), rcond=None)
-        assert modes.roughness @ c**2 == pytest.approx(exact[name], rel=1e-6, abs=1e-6), name
-    assert modes.free == 6
-    assert modes.roughness[6] > 1
-
-
-def test_rows_under_hats_are_drawn_from_the_density():
-    line = density_mesh.Line(0.0, 3.0, 4, (0.5, 0.0))
-    values = np.array([1.0, 0.2, 2.0, 1.0])
-    mesh = density_mesh.Mesh((line,))
-    values /= mesh.volume * mesh.measure @ values
-    x = np.linspace(-15, 3, 200_001)
-    p = np.exp(mesh.log_values(np.log(values), x[:, None]))
-    cdf = integrate.cumulative_trapezoid(p, x, initial=0)
-    assert cdf[-1] == pytest.approx(1, abs=1e-6)
-    rows = mesh.sample(values, 20_000, np.random.RandomState(0))[:, 0]
-    assert stats.kstest(rows, lambda a: np.interp(a, x, cdf)).pvalue > KS
 
 
 def integral(model):

@@ -144,7 +144,6 @@ def test_a_bound_that_is_given_is_not_proposed():
     assert fitted(x, bounds=(0, 1)).suggested_bounds_ == (None, None)
 
 
-@pytest.mark.xfail(strict=True, reason="heavy tails stretch the grid so far that it does not resolve the middle")
 @pytest.mark.parametrize("n", [2_000, 20_000])
 def test_heavy_tails_leave_the_middle_its_shape(n):
     truth = stats.t(2)
@@ -158,7 +157,6 @@ def test_heavy_tails_leave_the_middle_its_shape(n):
     assert error(model.pdf, truth) < 2 * error(lambda at: share * simple(at), truth)
 
 
-@pytest.mark.xfail(strict=True, reason="values of y that are rounded to their deviation are a comb given x")
 def test_rounded_values_given_another_column_are_no_comb():
     draw = np.random.default_rng(1)
     x, exact = draw.uniform(0, 1, (500, 1)), draw.normal(size=500)

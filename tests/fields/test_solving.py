@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from quenched.core.types import InputError
 from quenched.fields.learner.matrices import Newton
+from quenched.fields.learner.regression import regress
 from quenched.fields.learner.solving import solve
 from quenched.fields.learner.starts import Empirical, Given, Kernel, Truncated, Uniform, begin, usual
 from quenched.fields.model.grid import Axis, Free, Grid
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Density, Direct, LogDensity, SquareRoot
-from quenched.fields.model.operators import Difference, Laplacian, Mass
+from quenched.fields.model.operators import Difference, Laplacian, Mass, ThinPlate
+from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.theory.laplace import laplace
@@ -280,13 +282,63 @@ def test_a_prior_that_leaves_parabolas_free_gives_the_maximum_likelihood_gaussia
     assert p @ axis.coordinates**2 == pytest.approx(np.mean(data**2), abs=1e-6)
 
 
-def regression():
-    grid = Grid(given=[Axis(0, 1, points=3)])
-    return Problem(GaussianData([0.5], [1.0]), Direct(grid), Gaussian(Mass(grid)))
+def test_regressions_are_solved_on_points_and_in_modes_as_exactly():
+    grid = Grid(given=[Axis(0, 1, points=9)])
+    prior = Gaussian(0.1 * Difference(grid, grid.given[0], 2), mean=3.0 + grid.given[0].coordinates ** 2)
+    rows, y = [0.0, 0.25, 0.5, 0.5, 1.0], [1.0, 2.0, 0.5, 0.7, 3.0]
+    problem = Problem(GaussianData(rows, y, [0.1, 0.2, 0.3, 0.1, 0.1]), Direct(grid), prior)
+    exact = regress(problem)
+    for modes in (None, True):
+        fit = solve(problem, modes=modes)
+        np.testing.assert_allclose(fit.field, exact.mean, atol=1e-10)
+        found = laplace(problem, fit)
+        assert fit.converged
+        assert fit.energy == pytest.approx(problem.value(exact.mean), abs=1e-10)
+        assert found.log_evidence == pytest.approx(exact.log_evidence, abs=1e-9)
+        np.testing.assert_allclose(found.covariance, exact.covariance, atol=1e-9)
+    again = solve(problem, modes=True, start=fit)
+    np.testing.assert_allclose(again.field, fit.field, atol=1e-12)
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_closed_forms_are_the_derivatives_of_the_energy(link):
+    problem, field = small(link, 1)
+    both = Gaussian(problem.prior.operator, mean=problem.prior.mean) & Gaussian(Mass(problem.grid, 0.3), mean=0.7)
+    for asked in (problem, Problem(problem.likelihood, problem.link, both)):
+        for phi in (field, field + 0.3):  # also where it is not normalised
+            about = asked.expand(phi)
+            assert about.energy == pytest.approx(asked.value(phi), abs=1e-11)
+            np.testing.assert_allclose(about.slope, asked.gradient(phi).ravel(), atol=1e-11)
+            np.testing.assert_allclose(about.hessian(), asked.hessian(phi), atol=1e-10)
+
+
+def test_the_curvature_of_the_data_is_the_same_in_every_form():
+    x, y = Axis(0, 1, points=4), Axis(-1, 2, points=6, tails=(0.3, 0.0))
+    grid = Grid(given=[x], over=[y])
+    K = 0.3 * ThinPlate(grid, 1, x) + 0.1 * ThinPlate(grid, 2, y)
+    rng = np.random.default_rng(0)
+    density = Problem(DensityData(rng.uniform([0, -1], [1, 2], (20, 2))), Logits(grid), Gaussian(K))
+    line = Grid(given=[Axis(0, 1, points=7, tails=(0, 0))])
+    data = GaussianData(rng.uniform(0, 1, 9), rng.normal(size=9), 0.3, weights=rng.uniform(1, 2, 9))
+    function = Problem(data, Direct(line), Gaussian(ThinPlate(line, 2)))
+    for problem in (density, function):
+        phi = rng.normal(size=problem.grid.shape)
+        energy, slope, bends = problem.expand_data(phi)
+        H, modes = bends.matrix(), problem.operator.modes()
+        with jax.enable_x64(True):
+            assert energy + float(problem.prior.energy(phi)) == pytest.approx(problem.value(phi), abs=1e-9)
+        np.testing.assert_allclose(slope.ravel(), (problem.expand(phi).slope - problem.grid.cell
+                                   * np.asarray(problem.operator.apply(phi)).ravel()), atol=1e-9)  # fmt: skip
+        np.testing.assert_allclose(H + problem.grid.cell * problem.operator.matrix, problem.hessian(phi), atol=1e-9)
+        np.testing.assert_allclose(bends.project(modes), modes.matrix.T @ H @ modes.matrix, atol=1e-9)
+        several = rng.normal(size=(3, problem.grid.size))
+        np.testing.assert_allclose(bends.apply(several), several @ H, atol=1e-9)
 
 
 BAD = {
-    "regression": (lambda: solve(regression()), "solved exactly by `regress`"),
+    "modes of a root": (lambda: solve(small(SquareRoot)[0], modes=True), "log-densities and regressions"),
+    "modes that see x": (lambda: solve(small(LogDensity)[0], modes=True), "functions of x alone"),
+    "method in modes": (lambda: solve(small(LogDensity)[0], Gradient(), modes=True), "must be Newton"),
     "method": (lambda: solve(small(LogDensity)[0], "newton"), "must be a learning matrix"),  # pyright: ignore
     "start": (lambda: solve(small(LogDensity)[0], start="uniform"), "must be a start"),
     "tolerance": (lambda: solve(small(LogDensity)[0], tolerance=0.0), "positive"),

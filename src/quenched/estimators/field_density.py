@@ -17,8 +17,7 @@ from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
 from quenched.estimators.reading import generator_of, validated, weights_of
 from quenched.fields.practice import rounding
-from quenched.fields.practice.density import estimate
-from quenched.fields.practice.density_mesh import Bounds, mesh_for
+from quenched.fields.practice.density import Bounds, Estimate, estimate, grid_for
 from quenched.fields.practice.edges import suggested
 
 MOST_BARS = 60
@@ -105,34 +104,39 @@ class FieldDensity(DensityMixin, BaseEstimator):
                              "dimensions would hold too many points.")  # fmt: skip
         rows, weights = rows[weights > 0], weights[weights > 0]
         bounds, points = self._bounds(rows.shape[1]), self._points(rows.shape[1])
-        mesh = mesh_for(rows, weights, bounds=bounds, points=points, extend=checks.flag("extend", self.extend))
+        grid = grid_for(rows, weights, bounds=bounds, points=points, extend=checks.flag("extend", self.extend))
         order, strength = self._prior()
-        with threadpool_limits(
-            1, user_api="blas"
-        ):  # matrices so small are slower with two threads, much so if one waits
-            steps = rounding.steps_that_matter(mesh, rows, weights)
+
+        def learn(rows: np.ndarray, weights: np.ndarray) -> Estimate:
+            return estimate(grid, grid.counts(rows, weights), order=order, strength=strength)
+
+        def log_density(found: Estimate, at: np.ndarray) -> np.ndarray:
+            return grid.log_values(found.log_density, at)
+
+        with threadpool_limits(1, user_api="blas"):  # matrices so small are slower with two threads
+            steps = rounding.steps_that_matter(grid, rows, weights)
             if any(steps):
-                found = rounding.estimate_rounded(mesh, rows, weights, steps, order=order, strength=strength)
+                found = rounding.share_out(learn, log_density, grid.axes, rows, weights, steps)
             else:
-                found = estimate(mesh, mesh.counts(rows, weights), order=order, strength=strength)
+                found = learn(rows, weights)
             each = zip(rows.T, steps, bounds, points, strict=True)
             edges = [(None, None) if step else suggested(x, weights, ends, count) for x, step, ends, count in each]
-        self._fitted, self.rounding_ = found, np.array(steps)
+        self._fitted, self.rounding_ = grid, np.array(steps)
         self.suggested_bounds_ = edges[0] if len(edges) == 1 else edges
-        self._warn(rows, edges)
-        axes = tuple(line.coordinates for line in mesh.lines)
+        axes = tuple(axis.coordinates for axis in grid.axes)
         self.grid_ = axes[0] if len(axes) == 1 else axes
-        self.log_density_, self.deviation_, self.path_ = found.log_density, found.deviation, found.path
+        self.log_density_, self.deviation_, self.path_ = found.log_density, found.deviation, found.mixture.path()
         self.density_ = np.exp(found.log_density)
-        self.order_, self.strength_, self.log_evidence_ = found.order, found.strength, found.log_evidence
-        self.outcome_ = found.outcome
+        self.order_, self.strength_ = found.mixture.best.order, found.mixture.best.strength
+        self.log_evidence_, self.outcome_ = found.mixture.log_evidence, found.mixture.outcome
+        self._warn(rows, edges)
         self._seen = rows, weights
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density at each row `[n]`."""
         check_is_fitted(self, "_fitted")
-        return self._fitted.mesh.log_values(self.log_density_, self._rows(X, reset=False))
+        return self._fitted.log_values(self.log_density_, self._rows(X, reset=False))
 
     def score(self, X: Any, y: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The mean log-density of the rows."""
@@ -198,11 +202,11 @@ class FieldDensity(DensityMixin, BaseEstimator):
         """Draw new rows `[n, columns]` from the density."""
         check_is_fitted(self, "_fitted")
         draw = generator_of(random_state)
-        return self._fitted.mesh.sample(self.density_, checks.whole("n_samples", n_samples, least=1), draw)
+        return self._fitted.sample(self.density_, checks.whole("n_samples", n_samples, least=1), draw)
 
     def _warn(self, rows: np.ndarray, edges: list[Bounds]) -> None:
         """Of what may make the density wrong."""
-        if self._fitted.outcome != Outcome.converged:
+        if self.outcome_ != Outcome.converged:
             warnings.warn(
                 "Newton's method stalled at some strength; the density may be inaccurate.",
                 ConvergenceWarning,
@@ -235,7 +239,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
             shape = shape[:-1]
         if places.size == 0:
             return np.zeros(shape)
-        return self._fitted.mesh.log_values(log_values, places.reshape(-1, columns)).reshape(shape)
+        return self._fitted.log_values(log_values, places.reshape(-1, columns)).reshape(shape)
 
     def _bounds(self, columns: int) -> list[Bounds]:
         """The bounds, a pair for each column."""

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
 from quenched.estimators.reading import rows_of, validated, weights_of
-from quenched.fields.practice import conditional, regression
+from quenched.fields.model.grid import Axis
+from quenched.fields.practice import conditional, regression, rounding
 
 MOST_ORDER = 6
 """Beyond it differences lose all digits."""
@@ -171,6 +172,7 @@ class FieldConditional(_Given):
         log_evidence_: logarithm of the probability of what the mean leaves of the values.
         path_: what was tried: order, strengths, logarithm of the evidence, share.
         outcome_: whether all minima were found.
+        rounding_: to what the values were rounded, zero if they were not; each is then spread over its interval.
         n_features_in_, feature_names_in_: columns seen in `fit`.
 
     Examples:
@@ -214,19 +216,28 @@ class FieldConditional(_Given):
         _check_prior(self.order, self.strength)
         strength = None if self.strength is None else _pair("strength", self.strength)
         centre = regression.learn(regression.grid_for(rows), rows, values, weights)
-        found = self._fitted = conditional.learn(
-            centre, rows[:, 0], values, weights, points=points, order=self.order, strength=strength
-        )
-        if found.outcome != Outcome.converged:
-            warnings.warn(
-                "Newton's method stalled at some strength; the density may be inaccurate.",
-                ConvergenceWarning,
-                stacklevel=2,
+
+        def learn(rows: np.ndarray, weights: np.ndarray) -> conditional.Conditional:
+            x, y = rows.T
+            return conditional.learn(centre, x, y, weights, points=points, order=self.order, strength=strength)
+
+        both = np.column_stack([rows, values])
+        self.rounding_ = conditional.step_that_matters(centre, values, weights, points)
+        if self.rounding_:
+            axes = (centre.grid.given[0], Axis(values.min(), values.max(), points[1], tails=(1.0, 1.0)))
+            found = rounding.share_out(
+                learn, lambda one, at: one.log_density(*at.T), axes, both, weights, [0.0, self.rounding_], rounds=2
             )
-        self.order_, self.strength_, self.log_evidence_ = found.order, found.strength, found.log_evidence
-        self.path_, self.outcome_ = found.path, found.outcome
-        self.grid_ = found.grid
-        self.density_ = self._densities(*found.grid)
+        else:
+            found = learn(both, weights)
+        self._fitted, mixture = found, found.mixture
+        self.order_, self.strength_, self.log_evidence_ = mixture.best.order, mixture.best.strength, found.log_evidence
+        self.path_, self.outcome_ = mixture.path(("strength_x", "strength_y")), mixture.outcome
+        if self.outcome_ != Outcome.converged:
+            warnings.warn("Newton's method stalled at some strength; the density may be inaccurate.",
+                          ConvergenceWarning, stacklevel=2)  # fmt: skip
+        self.grid_ = found.places
+        self.density_ = self._densities(*found.places)
         self._seen = rows[:, 0], values, str(getattr(y, "name", None) or "value")
         return self
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import Outcome
+from quenched.core.types import Outcome, double
+from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
 
 if TYPE_CHECKING:
@@ -23,38 +26,54 @@ class Fitted:
         outcome: `converged`: the residual of the stationarity equation vanished; `stalled`: it did not, within the
             allowed iterations.
         problem: what was solved.
+        energy: minus the log-posterior, up to a constant.
+        kkt: the residual of the stationarity equation, per volume; in modes, of their coefficients.
+        minima: energies of all different minima that were met, lowest first: that of this field is the first.
+        starts: how many starts were tried.
+        modes: of which the field is a sum; None for all fields on the points.
+        factor: a Cholesky factor of the Hessian in modes and the scale of its rows, from the last step.
+        hessian: the Hessian in modes.
+        data_hessian: the part of the data in it, where it does not depend on the field.
+        steps: energy, energy of the data, length and residual of every step.
     """
 
     field: np.ndarray
     outcome: Outcome
     problem: Problem
+    energy: float = np.nan
+    kkt: float = np.nan
+    minima: tuple[float, ...] = ()
+    starts: int = 1
+    modes: Modes | None = None
+    factor: tuple[np.ndarray, np.ndarray] | None = None
+    hessian: np.ndarray | None = None
+    data_hessian: np.ndarray | None = None
+    steps: tuple[tuple[float, float, float, float], ...] = ()
 
     @property
     def converged(self) -> bool:
         """Whether the stationarity residual vanished."""
         return self.outcome is Outcome.converged
 
+    @functools.cached_property
+    def trace(self) -> xr.Dataset:
+        """Of all iterations: `energy`, `training_error` (minus the mean log-likelihood), `step` and `kkt`."""
+        import xarray as xr
+
+        columns = np.array(self.steps).T / np.array([1.0, self.problem.likelihood.total, 1.0, 1.0])[:, None]
+        names = ("energy", "training_error", "step", "kkt")
+        return xr.Dataset({name: ("iteration", column) for name, column in zip(names, columns, strict=True)})
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedDensity(Fitted):
-    """A density of least energy.
+    """A density of least energy."""
 
-    Attributes:
-        density: $P$ on the grid, normalised.
-        energy: minus the log-posterior, up to a constant.
-        kkt: the residual of the stationarity equation, per volume.
-        trace: `energy`, `training_error` (minus the mean log-likelihood of the data), `step` (0 at the last) and `kkt`
-            over the iterations.
-        minima: energies of all different minima that were met, lowest first: that of this field is the first.
-        starts: how many starts were tried.
-    """
-
-    density: np.ndarray
-    energy: float
-    kkt: float
-    trace: xr.Dataset
-    minima: tuple[float, ...] = ()
-    starts: int = 1
+    @functools.cached_property
+    @double
+    def density(self) -> np.ndarray:
+        """$P$ on the grid, normalised."""
+        return np.asarray(self.problem.link.density(jnp.asarray(self.field)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,9 +86,9 @@ class FittedFunction(Fitted):
         proper: whether the prior is a density, so that the evidence is one.
     """
 
-    covariance: np.ndarray
-    log_evidence: float
-    proper: bool
+    covariance: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
+    log_evidence: float = np.nan
+    proper: bool = True
 
     @property
     def mean(self) -> np.ndarray:
@@ -83,6 +102,6 @@ class FittedFunction(Fitted):
 
     def log_density(self, points: Any, targets: Any, variance: Any) -> np.ndarray:
         """The predictive log-density of new values with noise of a given variance."""
-        places = np.ravel_multi_index(tuple(self.problem.grid.indices(points).T), self.problem.grid.shape)
-        v = self.variance.ravel()[places] + np.asarray(variance, float)
-        return -0.5 * (np.square(np.asarray(targets, float) - self.mean.ravel()[places]) / v + np.log(2 * np.pi * v))
+        S = self.problem.grid.interpolation(points)
+        v = np.sum((S @ self.covariance) * S.toarray(), axis=1) + np.asarray(variance, float)
+        return -0.5 * (np.square(np.asarray(targets, float) - S @ self.mean.ravel()) / v + np.log(2 * np.pi * v))

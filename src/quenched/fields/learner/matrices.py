@@ -10,12 +10,16 @@ import abc
 
 import equinox as eqx
 import numpy as np
+from scipy import linalg
 
 from quenched.core import checks
 from quenched.core.types import Real, real
 from quenched.fields.model.grid import Grid
-from quenched.fields.model.links import SquareRoot
+from quenched.fields.model.links import Direct, SquareRoot
 from quenched.fields.model.problem import Problem
+
+RIDGE = 1e-11
+"""What is added to the unit diagonal of a scaled Hessian that is singular: nearly all rows are at one point."""
 
 
 class LearningMatrix(eqx.Module):
@@ -28,16 +32,38 @@ class LearningMatrix(eqx.Module):
 
 def each_x(grid: Grid) -> np.ndarray:
     """One row of a flattened field for each $x$: ones at its points."""
-    xs = int(np.prod([axis.points for axis in grid.given]))
-    return np.kron(np.eye(xs), np.ones((1, grid.size // xs)))
+    return np.kron(np.eye(grid.blocks[0]), np.ones((1, grid.blocks[1])))
 
 
-def curvatures(problem: Problem, field: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and eigenvectors of the Hessian per volume, with a curvature along what normalisation takes away."""
-    H = problem.hessian(field) / problem.grid.cell
+def curvature(problem: Problem, field: np.ndarray) -> np.ndarray:
+    """The Hessian, with a curvature along what normalisation takes away."""
+    H = problem.expand(field).hessian()
+    if isinstance(problem.link, Direct):
+        return (H + H.T) / 2
     gone = each_x(problem.grid) * (field.ravel() if isinstance(problem.link, SquareRoot) else 1.0)
     gone = gone / np.linalg.norm(gone, axis=1, keepdims=True)
-    return np.linalg.eigh((H + H.T) / 2 + np.max(np.abs(H)) * gone.T @ gone)
+    return (H + H.T) / 2 + np.max(np.abs(H)) * gone.T @ gone
+
+
+def factor(H: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Cholesky factor of a matrix with unit diagonal, and the scale taken out; None if the matrix is not positive."""
+    diagonal = H.diagonal()
+    if not np.all(diagonal > 0):
+        return None
+    scale = np.sqrt(diagonal)
+    A = H / scale / scale[:, None]
+    for ridge in (0.0, RIDGE):
+        A.flat[:: len(A) + 1] += ridge
+        upper, fails = linalg.lapack.dpotrf(A.T, lower=False)  # A.T is A: in the order of Fortran
+        if not fails:
+            return upper.T, scale
+    return None
+
+
+def solve_factored(found: tuple[np.ndarray, np.ndarray], right: np.ndarray) -> np.ndarray:
+    """The solution of a system whose matrix was factored."""
+    lower, scale = found
+    return linalg.lapack.dpotrs(lower.T, right / scale, lower=False)[0] / scale
 
 
 class Newton(LearningMatrix):
@@ -56,8 +82,15 @@ class Newton(LearningMatrix):
         checks.positive("mass", self.mass)
 
     def step(self, problem: Problem, field: np.ndarray, G: np.ndarray, iteration: int) -> np.ndarray:
-        """By eigenvectors."""
-        values, vectors = curvatures(problem, field)
+        """By a factor of the Hessian, or by its eigenvectors."""
+        return self.invert(curvature(problem, field), problem.grid.cell * G.ravel())[0].reshape(G.shape)
+
+    def invert(self, H: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
+        """The step, and the factor of a Hessian that is positive."""
+        found = factor(H)
+        if found is not None:
+            return solve_factored(found, right), found
+        values, vectors = np.linalg.eigh(H)
         least = float(self.mass) * np.max(np.abs(values))
         values = np.where(values > 0, values, np.maximum(-values, least))
-        return (vectors @ ((vectors.T @ G.ravel()) / values)).reshape(G.shape)
+        return vectors @ ((vectors.T @ right) / values), None

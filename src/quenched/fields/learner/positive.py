@@ -6,11 +6,16 @@ normalisation: a step has no integral over $y$ and stops where the first compone
 
 from __future__ import annotations
 
+import functools
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from quenched.core.types import QUICK, Array, double
 from quenched.fields.learner.matrices import LearningMatrix, Newton, each_x
 from quenched.fields.model.grid import Grid
-from quenched.fields.model.priors import operator_of
+from quenched.fields.model.links import Density
 from quenched.fields.model.problem import Problem
 
 
@@ -50,7 +55,7 @@ def _newton(problem: Problem, P: np.ndarray, G: np.ndarray, free: np.ndarray) ->
     r"""Newton's step with the constraint: $K + N/P^2$ on the free components, bordered by the normalisation."""
     grid, N = problem.grid, np.asarray(problem.likelihood.counts)  # pyright: ignore[reportAttributeAccessIssue]
     seen = (N > 0).ravel()
-    H = np.array(operator_of(problem.prior).matrix)
+    H = np.array(problem.operator.matrix if type(problem.link) is Density else _bends(problem, P) / grid.cell)
     H[np.diag_indices_from(H)] += np.where(seen, N.ravel() / np.where(seen, P.ravel(), 1.0) ** 2, 0.0) / grid.cell
     rows = each_x(grid)
     on = free.ravel()
@@ -62,6 +67,17 @@ def _newton(problem: Problem, P: np.ndarray, G: np.ndarray, free: np.ndarray) ->
     move = np.zeros(P.size)
     move[on] = found[: int(on.sum())]
     return move.reshape(P.shape)
+
+
+@double
+def _bends(problem: Problem, P: np.ndarray) -> np.ndarray:
+    """Second derivatives of the prior by the density, where it is about something else than the density."""
+    return np.asarray(_prior_hessian(problem, jnp.asarray(P, float))).reshape(P.size, -1)
+
+
+@functools.partial(jax.jit, compiler_options=QUICK)
+def _prior_hessian(problem: Problem, P: Array) -> Array:
+    return jax.hessian(lambda one: problem.prior.energy(problem.link.argument(one)))(P)
 
 
 def landed(moved: np.ndarray, P: np.ndarray, move: np.ndarray, length: float, most: float) -> np.ndarray:

@@ -62,47 +62,47 @@ def regress(problem: Problem, *, data_space: bool | None = None) -> FittedFuncti
     solver = _in_data_space if data_space else _in_grid_space
     mean, covariance, evidence = solver(prior.operator, np.asarray(prior.mean).ravel(), null, data)
     field = mean.reshape(problem.grid.shape)
-    return FittedFunction(field, Outcome.converged, problem, covariance, evidence, proper=len(null) == 0)
+    return FittedFunction(
+        field, Outcome.converged, problem, covariance=covariance, log_evidence=evidence, proper=len(null) == 0
+    )
 
 
-def _noise(data: GaussianData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Places, targets and variances."""
+def _noise(data: GaussianData) -> tuple[Any, np.ndarray, np.ndarray, float]:
+    """The matrix S, targets, variances of rows that stand for several, and what these add to the evidence."""
     y = np.asarray(data.targets)
-    return np.asarray(data.places), y, np.broadcast_to(np.asarray(data.variance), y.shape)
+    w, v = (np.broadcast_to(np.asarray(part), y.shape) for part in (data.weights, data.variance))
+    return data.design, y, v / w, -0.5 * float(np.sum((w - 1) * np.log(2 * np.pi * v) + np.log(w)))
 
 
 def _in_data_space(K: Operator, t: np.ndarray, null: np.ndarray, data: GaussianData) -> tuple[Any, Any, float]:
     del null  # there is none
-    places, y, noise = _noise(data)
+    S, y, noise, rest = _noise(data)
     unit = np.eye(K.grid.size)
     C = K.solve(unit.reshape(-1, *K.grid.shape)).reshape(K.grid.size, -1) / K.grid.cell
+    SC = S @ C
     try:
-        factor = scipy.linalg.cholesky(C[np.ix_(places, places)] + np.diag(noise), lower=True)
+        factor = scipy.linalg.cholesky((S @ SC.T).T + np.diag(noise), lower=True)
     except np.linalg.LinAlgError:
         raise InputError(f"Argument `variance` must be larger beside a prior of variance {C.max():.3g}, but "
                          f"{noise.min():g} is lost in rounding.") from None  # fmt: skip
-    half = scipy.linalg.solve_triangular(factor, C[places], lower=True)
-    off = scipy.linalg.solve_triangular(factor, y - t[places], lower=True)
+    half = scipy.linalg.solve_triangular(factor, SC, lower=True)
+    off = scipy.linalg.solve_triangular(factor, y - S @ t, lower=True)
     evidence = -0.5 * float(off @ off) - float(np.sum(np.log(np.diag(factor)))) - 0.5 * len(y) * np.log(2 * np.pi)
-    return t + half.T @ off, C - half.T @ half, evidence
+    return t + half.T @ off, C - half.T @ half, evidence + rest
 
 
 def _in_grid_space(K: Operator, t: np.ndarray, null: np.ndarray, data: GaussianData) -> tuple[Any, Any, float]:
-    places, y, noise = _noise(data)
+    S, y, noise, rest = _noise(data)
     prior = K.grid.cell * K.matrix
-    A = np.array(prior)
-    np.add.at(A, (places, places), 1 / noise)
+    A = prior + (S.T @ (S / noise[:, None])).toarray()
     values, vectors = np.linalg.eigh((A + A.T) / 2)
     if values[0] < DETERMINED * values[-1]:
         raise InputError("The data must decide what the prior leaves open, but they do not: the prior has a null space "
                          f"of dimension {len(null)}, more than the data see.")  # fmt: skip
     covariance = (vectors / values) @ vectors.T
-    right = np.zeros(K.grid.size)
-    np.add.at(right, places, (y - t[places]) / noise)
-    h = covariance @ right
-    off = y - t[places] - h[places]
+    h = covariance @ (S.T @ ((y - S @ t) / noise))
+    off = y - S @ (t + h)
     least = 0.5 * float(np.sum(off**2 / noise) + h @ prior @ h)
-    rank = K.grid.size - len(null)
-    log_prior = K.logdet() + rank * np.log(K.grid.cell)
+    log_prior = K.logdet() + (K.grid.size - len(null)) * np.log(K.grid.cell)
     determinants = 0.5 * (log_prior - float(np.sum(np.log(values)))) - 0.5 * float(np.sum(np.log(2 * np.pi * noise)))
-    return t + h, covariance, determinants - least + 0.5 * len(null) * np.log(2 * np.pi)
+    return t + h, covariance, determinants - least + 0.5 * len(null) * np.log(2 * np.pi) + rest

@@ -1,11 +1,4 @@
-r"""The iteration $\phi \leftarrow \phi + \eta A^{-1} G$, normalised, with $\eta$ by a line search.
-
-[lemm1999, section 7]
-
-$G$ is minus the derivative of the energy along the constraint, per volume. The energy of the projected field falls in
-every step. A density that must not become negative has components at zero: these do not move while $G$ pushes them
-down (active set). The iteration has arrived when the stationarity (KKT) residual vanishes: the largest $|G|$ among
-components that may move, and of $G > 0$ among those at zero.
+r"""The field of least energy of any problem: `solve`.
 
 There may be several minima, and where an iteration arrives depends on its start: unless the energy is convex, several
 starts are tried. An iteration that keeps a symmetry of its start can arrive where the energy still falls to the sides,
@@ -17,61 +10,30 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import xarray as xr
 
 from quenched.core import checks
-from quenched.core.types import Array, InputError, Outcome, double
-from quenched.fields.learner import positive
-from quenched.fields.learner.fitted import FittedDensity
-from quenched.fields.learner.matrices import LearningMatrix, Newton, curvatures
-from quenched.fields.learner.starts import begin, convex, usual
-from quenched.fields.model.links import Density, Direct, Link
+from quenched.core.types import InputError, double
+from quenched.fields.learner.fitted import Fitted, FittedDensity
+from quenched.fields.learner.matrices import LearningMatrix, Newton
+from quenched.fields.learner.newton import InModes, OnPoints, descend
+from quenched.fields.learner.starts import begin, blind, convex, usual
+from quenched.fields.model.links import Direct
+from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
 
-FURTHEST, GROWTH = 30, 2.0
-"""The line search doubles or halves the step so often at most."""
-LENGTHS, REFINED = 64, 5
-"""Lengths it tries at once, and how often."""
 ROUNDING = 1e-13
-"""An energy has not risen if it seems to by no more than this share."""
-FLAT, SHORTEST = 1e-9, 20
-"""A curvature is negative if it is below minus this share of the largest; and how often the step that leaves a saddle
-is halved."""
+"""Two energies are the same if they differ by no more than this share."""
 APART = 1e-5
 """Minima are different if their densities are by this share of the largest density."""
+STIFF = 1e3
+"""Modes of a log-density on which the prior is this many times as sure as the data are left out: they stay zero."""
 
 
-@jax.jit
-def _search(problem: Problem, field: Array, step: Array, most: float) -> Array:
-    """The length of a step, at most `most`, up to which the energy falls; 0 if it does not.
-
-    By the sign of the slope, which is known to more digits than the energy; but never over a hill.
-    """
-    looks = jax.vmap(jax.value_and_grad(lambda eta: problem.energy(field + eta * step)))
-    begun = problem.energy(field)
-
-    def closer(tried: Array, _: None) -> tuple[Array, None]:
-        energies, slopes = looks(tried)
-        rising = ~((slopes < 0) & (energies <= begun + ROUNDING * (1 + jnp.abs(begun))))  # also where there are none
-        k = jnp.where(rising.any(), jnp.argmax(rising), LENGTHS)
-        below, above = tried[jnp.clip(k - 1, 0)], tried[jnp.clip(k, 0, LENGTHS - 1)]
-        return jnp.linspace(below, above, LENGTHS), None
-
-    powers = GROWTH ** jnp.linspace(-FURTHEST, FURTHEST, LENGTHS - 1)
-    tried = jnp.append(0.0, jnp.minimum(powers, most))
-    return jax.lax.scan(closer, tried, length=REFINED)[0][0]
-
-
-@jax.jit
-def _look(problem: Problem, field: Array) -> tuple[Array, Array, Array]:
-    """Energy, descent field, and minus the mean log-likelihood of the data."""
-    energy, slope = jax.value_and_grad(problem.energy)(field)
-    likelihood: Any = problem.likelihood
-    error = likelihood.energy(problem.link, problem.link.project(field)) / jnp.sum(likelihood.counts)
-    return energy, -slope / problem.grid.cell, error
+NEWTON = Newton()
+"""The method, unless another is given."""
+WIDTH = 0.2
+"""Least width of the Gaussian at which an iteration in modes begins, as a share of half the grid."""
 
 
 @double
@@ -79,25 +41,32 @@ def solve(
     problem: Problem,
     method: LearningMatrix | None = None,
     *,
+    modes: Any = None,
     start: Any = None,
     tolerance: float = 1e-10,
     max_steps: int = 500,
-) -> FittedDensity:
+) -> Fitted:
     """Find a field of least energy.
 
     Args:
-        problem: likelihood x link x prior. Regression (`Direct`) is solved exactly by `regress`, never here.
+        problem: likelihood x link x prior.
         method: a learning matrix; by default `Newton()`.
-        start: a start, or several, of which that with the least energy in the end is taken. By default `Uniform()`;
-            where the energy is not known to be convex kernel estimates, too.
-        tolerance: of the stationarity residual, relative to the size of its terms.
+        modes: None for all fields on the points of the grid. Otherwise fields are sums of the smoothest modes of the
+            prior, which must be Gaussian: a number of them (for each axis, where modes are products of those of the
+            axes), or True for all. Modes of a log-density that the data cannot move are left out.
+        start: a start, or several, of which that with the least energy in the end is taken; or a fit of the same data
+            with a similar prior. By default `Uniform()`; where the energy is not known to be convex kernel estimates,
+            too.
+        tolerance: of the stationarity residual, relative to the size of its terms; in modes the iteration goes on
+            until only rounding is left.
         max_steps: iterations at most.
 
     Returns:
-        The density, with the `outcome` of the iteration and the energies of all `minima` that the starts led to.
+        The field, with the `outcome` of the iteration and the energies of all `minima` that the starts led to; a
+        `FittedDensity` unless the link is `Direct`.
 
     Raises:
-        InputError: for a regression, or a start or method that is none.
+        InputError: for a start or method that is none, or modes of a prior that has none.
 
     Examples:
         >>> from quenched import fields
@@ -107,95 +76,110 @@ def solve(
         >>> fit.converged, round(float(fit.density.sum() * grid.spacing), 12)
         (True, 1.0)
     """
-    method = Newton() if method is None else method
-    if not isinstance(problem, Problem) or isinstance(problem.link, Direct):
-        raise InputError("Argument `problem` must be one of density estimation, but it is not: regression is solved "
-                         "exactly by `regress`.")  # fmt: skip
+    method = NEWTON if method is None else method
+    checks.kind("problem", problem, Problem, "a Problem")
     if not isinstance(method, LearningMatrix):
         raise InputError(f"Argument `method` must be a learning matrix, such as Newton(), but {method!r} was given.")
+    if modes is not None and not isinstance(method, Newton):
+        raise InputError(f"Argument `method` must be Newton() in modes, but {method!r} was given.")
     checks.positive("tolerance", checks.number("tolerance", tolerance))
     max_steps = checks.whole("max_steps", max_steps, least=1)
-    starts = usual(problem) if start is None else start if isinstance(start, (list, tuple)) and start else (start,)
-    fits = [_descended(problem, method, begin(one, problem), tolerance, max_steps) for one in starts]
+    several = isinstance(start, (list, tuple)) and len(start) > 0
+    starts = list(start) if several else [start] if start is not None else None
+    if modes is not None:
+        return _in_modes(problem, method, modes_of(problem, modes), starts[0] if starts else None, max_steps)
+    fits = [_descended(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]
     found = [fit for fit in fits if fit.converged] or fits
     least = min(fit.energy for fit in found)
     best = next(fit for fit in found if fit.energy <= least + ROUNDING * (1 + abs(least)))  # the first, not by rounding
     minima = sorted(fit.energy for fit in _different([best, *fits]))
-    return dataclasses.replace(best, minima=tuple(minima), starts=len(starts))
+    return dataclasses.replace(best, minima=tuple(minima), starts=len(fits))
 
 
-def _descended(
-    problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int
-) -> FittedDensity:
+def modes_of(problem: Problem, modes: Any) -> Modes:
+    """The modes that take part.
+
+    Raises:
+        InputError: if the prior is not diagonal in modes.
+    """
+    if isinstance(modes, Modes):
+        return _moved_by_data(problem, modes) if problem.link.exponential else modes
+    if problem.parts is None:
+        raise InputError("Argument `modes` must be None for a prior that is not Gaussian.")
+    found = problem.operator.modes(None if modes is True else modes)
+    if isinstance(problem.link, Direct):
+        return found
+    if not problem.link.exponential:
+        raise InputError("Argument `modes` must be None for this link: in modes are log-densities and regressions.")
+    if not (problem.link.linear or blind(problem)):
+        raise InputError("Argument `modes` must be None here, because the prior pulls at functions of x alone: use "
+                         "the link Logits, or Difference and ThinPlate over the axes y.")  # fmt: skip
+    return _moved_by_data(problem, found.without_constant())
+
+
+def _moved_by_data(problem: Problem, modes: Modes) -> Modes:
+    """Without modes that are stiff beside the data."""
+    steps = np.prod([axis.points - 1 for axis in problem.grid.axes])
+    limit = STIFF * problem.likelihood.total / (steps * problem.grid.cell)
+    counts = []
+    for edge in (modes.values[:, 0], modes.values[0]):
+        counts.append(max(int(np.sum(edge < limit)), min(len(edge), int(np.sum(edge == 0)) + 1)))
+    return modes.first(*counts)
+
+
+def _in_modes(problem: Problem, method: Newton, modes: Modes, start: Any, max_steps: int) -> Fitted:
+    """The minimum among sums of modes."""
+    known, c = None, np.zeros(modes.values.size)
+    if isinstance(start, Fitted):
+        same = start.modes is not None and start.modes.given is modes.given and start.modes.over is modes.over
+        known = start.data_hessian if same and start.problem.likelihood is problem.likelihood else None
+        c = modes.coefficients(start.field)
+    elif start is not None:
+        c = modes.coefficients(begin(start, problem))
+    elif problem.link.exponential and hasattr(problem.likelihood, "counts"):
+        c = modes.coefficients(_bump(problem))
+    land = InModes(problem, modes, known)
+    one = problem.likelihood.convex
+    end = descend(land, method, c, enough=0.0, max_steps=max_steps, convex=one)
+    field, link = modes.field(end.c), problem.link
+    if link.exponential and not link.linear:
+        field = field - Problem.log_integral(problem, field)
+    kind = Fitted if isinstance(link, Direct) else FittedDensity
+    return kind(field, end.outcome, problem, end.point.energy, end.trace[-1][3], (end.point.energy,), 1, modes,
+                end.factor, end.hessian, land.known, tuple(end.trace))  # fmt: skip
+
+
+def _bump(problem: Problem) -> np.ndarray:
+    """A Gaussian among the points where the data are, as a logarithm: mean and width of all rows along each axis."""
+    grid, counts = problem.grid, np.asarray(problem.likelihood.counts)  # pyright: ignore[reportAttributeAccessIssue]
+    field = -np.log(grid.weights)
+    for dim in grid.dims:
+        along = counts.sum(axis=tuple(d for d in range(counts.ndim) if d != dim))
+        u = np.linspace(-1, 1, len(along))
+        mean = along @ u / along.sum()
+        z = (u - mean) ** 2 / max(along @ (u - mean) ** 2 / along.sum(), WIDTH**2)
+        field = field - 0.5 * z.reshape([-1 if d == dim else 1 for d in range(counts.ndim)])
+    return np.broadcast_to(field, grid.shape)
+
+
+def _descended(problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int) -> Fitted:
     """Where the iteration arrives from one field."""
-    counts: Any = problem.likelihood.counts  # pyright: ignore[reportAttributeAccessIssue]
-    enough = tolerance * max(1.0, float(np.max(counts)) / problem.grid.cell)
-    one, trace = convex(problem), []
-    for iteration in range(max_steps + 1):
-        energy, G, error = (np.asarray(part) for part in _look(problem, field))
-        free = positive.free(field, G) if isinstance(problem.link, Density) else np.full(field.shape, True)
-        kkt = float(np.max(np.abs(np.where(free, G, 0.0))))
-        trace.append([float(energy), float(error), 0.0, kkt])
-        if iteration == max_steps:
-            break
-        if kkt <= enough:
-            moved, length = (None, 0.0) if one else _aside(problem, field)
-        else:
-            moved, length = _moved(problem, method, field, G, free, iteration)
-        trace[-1][2] = length
-        if moved is None or length == 0.0 or np.array_equal(moved, field):
-            break
-        field = moved
-    return _fit(problem, field, trace, Outcome.converged if trace[-1][3] <= enough else Outcome.stalled)
+    land = OnPoints(problem)
+    data: Any = problem.likelihood
+    size = np.max(data.counts) if hasattr(data, "counts") else np.max(np.abs(problem.expand_data(field)[1]))
+    enough = tolerance * max(1.0, float(size) / problem.grid.cell)
+    end = descend(land, method, field.ravel(), enough=enough, max_steps=max_steps, convex=convex(problem))
+    found = np.asarray(problem.link.project(end.c.reshape(problem.grid.shape)), dtype=np.float64)
+    kind = Fitted if isinstance(problem.link, Direct) else FittedDensity
+    return kind(found, end.outcome, problem, end.trace[-1][0], end.trace[-1][3], steps=tuple(end.trace))
 
 
-def _aside(problem: Problem, field: np.ndarray) -> tuple[np.ndarray | None, float]:
-    """A field of less energy to the side of a saddle and the length of the step; none at a minimum."""
-    values, vectors = curvatures(problem, field)
-    if values[0] >= -FLAT * values[-1]:
-        return None, 0.0
-    step = vectors[:, 0].reshape(field.shape) / vectors[np.argmax(np.abs(vectors[:, 0])), 0]
-    here = problem.value(field)
-    noise = ROUNDING * (1 + abs(here))
-    for length in 2.0 ** -np.arange(SHORTEST):
-        tried = [np.asarray(_projected(problem.link, field + side * length * step)) for side in (1, -1)]
-        energies = [problem.value(one) for one in tried]
-        if min(energies) < here - noise:
-            return tried[int(energies[1] < energies[0] - noise)], float(length)
-    return None, 0.0
-
-
-def _different(fits: list[FittedDensity]) -> list[FittedDensity]:
+def _different(fits: list[Any]) -> list[Any]:
     """Minima that are not the same, of those that were found."""
-    found: list[FittedDensity] = []
+    found: list[Any] = []
     for fit in fits:
-        near = APART * float(np.max(fit.density))
-        if fit.converged and all(np.max(np.abs(fit.density - other.density)) > near for other in found):
+        here, *others = (one.field if isinstance(one.problem.link, Direct) else one.density for one in (fit, *found))
+        near = APART * float(np.max(np.abs(here)))
+        if fit.converged and all(np.max(np.abs(here - other)) > near for other in others):
             found.append(fit)
     return found
-
-
-def _moved(
-    problem: Problem, method: LearningMatrix, field: np.ndarray, G: np.ndarray, free: np.ndarray, iteration: int
-) -> tuple[np.ndarray, float]:
-    """The field after one step, and its length."""
-    if isinstance(problem.link, Density):
-        step, most = positive.step(problem, method, field, G, free, iteration)
-    else:
-        step, most = method.step(problem, field, G, iteration), np.inf
-    length = float(_search(problem, field, step, most))
-    moved = np.asarray(_projected(problem.link, field + length * step))
-    return (positive.landed(moved, field, step, length, most) if np.isfinite(most) else moved), length
-
-
-@jax.jit
-def _projected(link: Link, field: Array) -> Array:
-    return link.project(field)
-
-
-def _fit(problem: Problem, field: np.ndarray, trace: list[list[float]], outcome: Outcome) -> FittedDensity:
-    columns = np.array(trace).T
-    names = ("energy", "training_error", "step", "kkt")
-    data = {name: ("iteration", column) for name, column in zip(names, columns, strict=True)}
-    density = np.asarray(problem.link.density(jnp.asarray(field)))
-    return FittedDensity(field, outcome, problem, density, trace[-1][0], trace[-1][3], xr.Dataset(data))

@@ -16,9 +16,9 @@ import numpy as np
 from quenched.core import checks
 from quenched.core.types import InputError, Real, real
 from quenched.fields.model.grid import Grid
-from quenched.fields.model.links import Density, SquareRoot
+from quenched.fields.model.links import Density, Direct
 from quenched.fields.model.operators import Mass, Operator, check_operator
-from quenched.fields.model.priors import operator_of
+from quenched.fields.model.priors import combined, operator_of
 from quenched.fields.model.problem import Problem
 
 UNSEEN = 1e-12
@@ -52,15 +52,17 @@ def _kernel(problem: Problem, operator: Operator | None, mass: Real) -> Operator
 def empirical(grid: Grid, N: np.ndarray) -> np.ndarray:
     r"""$N/N_X$ per volume, uniform where there are no data. [lemm1999, eq. (237)]"""
     N_X = np.sum(N, axis=grid.dims, keepdims=True)
-    cells = np.prod([grid.shape[d] for d in grid.dims])
-    return np.where(N_X > 0, N / np.where(N_X > 0, N_X, 1.0), 1 / cells) / grid.spacing
+    even = grid.weights / grid.weights.sum()
+    return np.where(N_X > 0, N / np.where(N_X > 0, N_X, 1.0), even) / grid.weights
 
 
 class Uniform(Start):
-    """The same density everywhere."""
+    """The same density everywhere; in regression the template of the prior."""
 
     def field(self, problem: Problem) -> Any:
         """That of a constant log-density."""
+        if isinstance(problem.link, Direct):
+            return np.zeros(problem.grid.shape) if problem.parts is None else np.asarray(combined(problem.prior).mean)
         return _of_log(problem, np.zeros(problem.grid.shape))
 
 
@@ -151,33 +153,36 @@ class Given(Start):
         return field
 
 
-def convex(problem: Problem) -> bool:
-    r"""Whether the energy is known to have one minimum.
-
-    That of $P$ has. That of $L = g - \ln \int e^g$ has if the prior does not see functions of $x$: then it is one of
-    $g$, and $\ln \int e^g$ is convex. The others need not have.
-    """
-    if isinstance(problem.link, (Density, SquareRoot)):
-        return isinstance(problem.link, Density)
-    try:
-        K = operator_of(problem.prior)
-    except InputError:
+def blind(problem: Problem) -> bool:
+    """Whether a Gaussian prior does not see functions of $x$ alone."""
+    if problem.parts is None:
         return False
     shape = tuple(1 if d in problem.grid.dims else size for d, size in enumerate(problem.grid.shape))
     field = np.random.default_rng(0).normal(size=problem.grid.shape)  # not zero by chance
     across = field - field.mean(axis=problem.grid.dims, keepdims=True)
     along = np.broadcast_to(np.random.default_rng(1).normal(size=shape), problem.grid.shape)
-    seen, other = (float(np.max(np.abs(np.asarray(K.apply(part))))) for part in (along, across))
+    seen, other = (float(np.max(np.abs(np.asarray(problem.operator.apply(part))))) for part in (along, across))
     return seen <= UNSEEN * other
+
+
+def convex(problem: Problem) -> bool:
+    r"""Whether the energy is known to have one minimum.
+
+    That of $P$ has. That of $L = g - \ln \int e^g$ has if the prior does not see functions of $x$: then it is one of
+    $g$, and $\ln \int e^g$ is convex. So has that of $g$ under a prior about $g$, and that of a regression whose
+    likelihood is convex. The others need not have.
+    """
+    if problem.parts is None or not problem.likelihood.convex:
+        return False
+    link = problem.link
+    return isinstance(link, Density) or link.linear or (link.exponential and blind(problem))
 
 
 def usual(problem: Problem) -> tuple[Start, ...]:
     """Where to begin if nothing is said: several places, unless there is only one minimum."""
-    if convex(problem):
+    if convex(problem) or isinstance(problem.link, Direct) or not hasattr(problem.likelihood, "counts"):
         return (Uniform(),)
-    try:
-        operator_of(problem.prior)
-    except InputError:
+    if problem.parts is None:
         return (Uniform(), Empirical())
     return (Uniform(), Kernel(), Kernel(conditional=False), Truncated())
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -104,9 +105,11 @@ class Axis:
         for name, pair in (("tails", self.tails), ("bend", self.bend)):
             if pair is None:
                 continue
-            if np.shape(pair) != (2,) or not isinstance(self.ends, Free) or self.tails is None:
+            if self.tails is None:
+                raise InputError("Argument `bend` needs `tails`, but they are None.")
+            if np.shape(pair) != (2,) or not isinstance(self.ends, Free):
                 raise InputError(f"Argument `{name}` must be two numbers on an axis with free ends, but {pair!r} was "
-                                 "given." if self.tails else "Argument `bend` needs `tails`, but they are None.")  # fmt: skip
+                                 "given.")  # fmt: skip
             object.__setattr__(self, name, tuple(float(number) for number in pair))
         checks.not_negative("tails", self.tails or 0.0)
         checks.positive("bend", self.bend[1] if self.bend else 1.0)
@@ -116,7 +119,7 @@ class Axis:
         """From the first point to the last."""
         return self.high - self.low
 
-    @property
+    @functools.cached_property
     def spacing(self) -> float:
         """Distance of neighbouring points; the mean distance on an axis that is bent."""
         return self.length / (self.points - 1)
@@ -193,8 +196,8 @@ class Axis:
             above = (x - X[below]) / (X[below + 1] - X[below])
         above = above if straight else np.clip(above, 0.0, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):  # no tail: nothing is left
-            fall = np.maximum(*(np.where(out > 0, out / tail, 0.0)
-                                for out, tail in zip((self.low - x, x - self.high), self.tails, strict=True)))  # fmt: skip
+            outside = zip((self.low - x, x - self.high), self.tails, strict=True)
+            fall = np.maximum(*(np.where(far > 0, far / tail, 0.0) for far, tail in outside))
         return np.stack([below, below + 1], axis=1), np.stack([1 - above, above], axis=1), -fall
 
     def draw(self, at: np.ndarray, random: np.random.RandomState) -> np.ndarray:
@@ -243,25 +246,25 @@ class Grid:
         """All axes, in the order of the dimensions of a field."""
         return self.given + self.over
 
-    @property
+    @functools.cached_property
     def shape(self) -> tuple[int, ...]:
         """Of a field."""
         return tuple(axis.points for axis in self.axes)
 
-    @property
+    @functools.cached_property
     def size(self) -> int:
         """How many points there are."""
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
-    @property
+    @functools.cached_property
     def cell(self) -> float:
         """The volume around each point."""
-        return float(np.prod([axis.spacing for axis in self.axes]))
+        return math.prod(axis.spacing for axis in self.axes)
 
-    @property
+    @functools.cached_property
     def spacing(self) -> float:
         """The volume around each point in the axes that are normalised over."""
-        return float(np.prod([axis.spacing for axis in self.over]))
+        return float(math.prod(axis.spacing for axis in self.over))
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
@@ -269,13 +272,13 @@ class Grid:
         over = functools.reduce(np.multiply.outer, [axis.weights for axis in self.over], np.ones(()))
         return over.reshape((1,) * len(self.given) + over.shape)
 
-    @property
+    @functools.cached_property
     def blocks(self) -> tuple[int, int]:
         """Points of the given axes, and of those that are normalised over."""
-        given = int(np.prod([axis.points for axis in self.given]))
+        given = math.prod(axis.points for axis in self.given)
         return given, self.size // given
 
-    @property
+    @functools.cached_property
     def dims(self) -> tuple[int, ...]:
         """The dimensions of a field that are normalised over."""
         return tuple(range(len(self.given), len(self.axes)))

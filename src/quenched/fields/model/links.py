@@ -15,7 +15,7 @@ The energy is always that of the projected field, so that its derivative is the 
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -26,6 +26,9 @@ from quenched.fields.model.grid import Grid
 
 class Link(eqx.Module):
     """What a field means."""
+
+    exponential: ClassVar[bool] = False  # whether densities are the exponentials of fields, normalised
+    linear: ClassVar[bool] = False  # whether the prior is about the field itself
 
     grid: Grid = eqx.field(static=True)
 
@@ -65,6 +68,8 @@ def _log(P: Array) -> Array:
 class LogDensity(Link):
     r"""The field is the log-density, $\phi = L = \ln P$. [lemm1999, eq. (109)]"""
 
+    exponential = True
+
     def project(self, field: Array) -> Array:
         r"""$L - \ln \int e^L$."""
         return self.grid.normalised(field)
@@ -84,6 +89,8 @@ class LogDensity(Link):
 
 class Shifted(Link):
     r"""The field is the log-density up to a function of $x$: $L = g - \ln \int e^g$. [lemm1999, eq. (147)]"""
+
+    exponential = True
 
     def project(self, field: Array) -> Array:
         """Nothing to do."""
@@ -144,6 +151,8 @@ class SquareRoot(Link):
 
 class Direct(Link):
     """The field is the function that is asked for: regression."""
+
+    linear = True
 
     def project(self, field: Array) -> Array:
         """Nothing to do."""

@@ -51,6 +51,11 @@ class Modes:
     given: np.ndarray
     over: np.ndarray
 
+    @functools.cached_property
+    def matrix(self) -> np.ndarray:
+        """All modes as columns `[points, modes]` of flattened fields."""
+        return _products([self.given, self.over])
+
     def field(self, c: np.ndarray) -> np.ndarray:
         """The field with these coefficients."""
         return (self.given @ c.reshape(self.values.shape) @ self.over.T).reshape(self.grid.shape)
@@ -64,9 +69,19 @@ class Modes:
         values = self.values[:given, :over]
         return Modes(self.grid, values, self.given[:, :given], self.over[:, :over])
 
+    def times(self, factor: float) -> Modes:
+        """Those of a multiple of the operator."""
+        return dataclasses.replace(self, values=factor * self.values)
+
     def without_constant(self) -> Modes:
         """Without what depends on $x$ alone: the first mode over $y$ is constant."""
         return Modes(self.grid, self.values[:, 1:], self.given, self.over[:, 1:])
+
+
+def _products(parts: list[np.ndarray]) -> np.ndarray:
+    """The columns of some matrices multiplied, in all combinations; a single 1 leaves the others as they are."""
+    parts = [part for part in parts if part.shape != (1, 1)]
+    return functools.reduce(np.kron, parts) if parts else np.ones((1, 1))
 
 
 @functools.lru_cache(maxsize=64)
@@ -96,7 +111,10 @@ def plate_modes(points: tuple[int, ...], order: int) -> tuple[np.ndarray, np.nda
     )
     values, mixed = np.linalg.eigh(total)
     free = math.comb(order - 1 + len(points), len(points))
-    return np.where(np.arange(len(values)) < free, 0.0, values), functools.reduce(np.kron, sides) @ mixed
+    vectors = functools.reduce(np.kron, sides) @ mixed
+    turn, _ = np.linalg.qr(np.column_stack([vectors[:, :free].sum(axis=0), np.eye(free)]))
+    vectors[:, :free] = vectors[:, :free] @ turn  # the first is constant
+    return np.where(np.arange(len(values)) < free, 0.0, values), vectors
 
 
 def _bends(order: int, axes: int) -> list[tuple[int, tuple[int, ...]]]:
@@ -254,7 +272,7 @@ class Waves(Operator):
         most = count if isinstance(count, tuple) else (count,) * len(axes)
         bases = [self.basis(i)[:, :m] for i, m in zip(range(len(axes)), most, strict=True)]
         values = np.broadcast_to(self.values, self.grid.shape)[tuple(slice(m) for m in most)]
-        sides = [functools.reduce(np.kron, part, np.ones((1, 1))) for part in (bases[:given], bases[given:])]
+        sides = [_products(part) for part in (bases[:given], bases[given:])]
         return Modes(self.grid, values.reshape(sides[0].shape[1], -1), *sides)
 
     def _smoothest(self) -> tuple[np.ndarray, np.ndarray]:

@@ -92,7 +92,8 @@ def _parts(prior: Prior) -> tuple[Prior, ...]:
     return prior.parts if isinstance(prior, And) else (prior,)
 
 
-def _gaussians(prior: Prior) -> list[Gaussian]:
+def gaussians(prior: Prior) -> list[Gaussian]:
+    """The parts of a prior, if all are Gaussian."""
     parts = [part for part in _parts(prior) if isinstance(part, Gaussian)]
     if len(parts) < len(_parts(prior)):
         raise InputError("Argument `prior` must be Gaussian in all its parts here, but one of them is not.")
@@ -101,7 +102,7 @@ def _gaussians(prior: Prior) -> list[Gaussian]:
 
 def operator_of(prior: Prior) -> Operator:
     """The operator of Gaussian priors, added."""
-    first, *rest = (part.operator for part in _gaussians(prior))
+    first, *rest = (part.operator for part in gaussians(prior))
     for operator in rest:
         first = first + operator
     return first
@@ -113,7 +114,7 @@ def combined(prior: Prior) -> Gaussian:
     Its energy differs from their sum by $\tfrac12 [\sum_j (t_j, K_j t_j) - (t, K t)]$.
     [lemm1999, eqs. (230) to (232), erratum F232]
     """
-    parts = _gaussians(prior)
+    parts = gaussians(prior)
     if len(parts) == 1:
         return parts[0]
     K = operator_of(prior)

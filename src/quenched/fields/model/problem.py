@@ -3,10 +3,18 @@ r"""The question: likelihood x link x prior, and its energy, minus the logarithm
 $$E(\phi) = -\sum_i \ln p(y_i | x_i, \phi) + \sum_j \tfrac12 \big(\phi - t_j,\, K_j (\phi - t_j)\big)$$
 
 up to what does not depend on the field. Priors are combined by `&`: both hold. Nothing is solved here.
+
+`Problem.energy` is the one definition, in JAX. `Problem.expand` is the same with its derivatives on the host, without
+compiling anything where likelihood and link have closed forms: with the shares $p$ of the points at each $x$, what the
+prior is about has the derivatives $J = I - 1 p^T$ for $L = g - \ln \int e^g$, so that the Hessian is
+$$H = J^T v K J + \sum_x (n_x - q_x)(\mathrm{diag}\, p - p p^T), \qquad q_x = \int dy\, K(L - t) .$$
+[lemm1999, eq. (160)]
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -14,11 +22,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import Array, InputError, double
+from quenched.core.types import QUICK, Array, InputError, double
+from quenched.fields.model.expansion import Curvature, DenseCurvature, Expansion, ShareCurvature
 from quenched.fields.model.grid import Grid
-from quenched.fields.model.likelihoods import GaussianData, Likelihood
+from quenched.fields.model.likelihoods import Likelihood
 from quenched.fields.model.links import Direct, Link
-from quenched.fields.model.priors import Prior
+from quenched.fields.model.operators import Operator
+from quenched.fields.model.priors import Gaussian, Prior, gaussians, operator_of
 
 
 class Problem(eqx.Module):
@@ -50,12 +60,7 @@ class Problem(eqx.Module):
                 raise InputError(f"Argument `{name}` must be a {kind.__name__}, but {value!r} was given.")
         if prior.grid != link.grid:
             raise InputError("Prior and link must live on one grid, but they have different ones.")
-        links = getattr(likelihood, "links", None)  # which links it goes with
-        if links is not None and not isinstance(link, links):
-            names = " or ".join(one.__name__ for one in links)
-            raise InputError(f"`{type(likelihood).__name__}` must go with the link {names}, but {type(link).__name__} was "
-                             "given.")  # fmt: skip
-        if links is None and isinstance(link, Direct) != isinstance(likelihood, GaussianData):
+        if not isinstance(link, likelihood.links) or (isinstance(link, Direct) and Direct not in likelihood.links):
             raise InputError("`GaussianData` must go with the link `Direct`, and `DensityData` with the others, but "
                              f"{type(likelihood).__name__} and {type(link).__name__} were given.")  # fmt: skip
         self.likelihood, self.link, self.prior = likelihood.prepared(link.grid), link, prior
@@ -67,8 +72,94 @@ class Problem(eqx.Module):
 
     def energy(self, field: Array) -> Array:
         """Minus the log-posterior of the projected field, up to a constant."""
+        return self.energies(field)[0]
+
+    def energies(self, field: Array) -> tuple[Array, Array]:
+        """The energy, and the part of the data."""
         field = self.link.project(field)
-        return self.likelihood.energy(self.link, field) + self.prior.energy(self.link.argument(field))
+        loss = self.likelihood.energy(self.link, field)
+        return loss + self.prior.energy(self.link.argument(field)), loss
+
+    @functools.cached_property
+    def parts(self) -> list[Gaussian] | None:
+        """The parts of a Gaussian prior; None for another one."""
+        try:
+            return gaussians(self.prior)
+        except InputError:
+            return None
+
+    @functools.cached_property
+    def operator(self) -> Operator:
+        """That of a Gaussian prior."""
+        return operator_of(self.prior)
+
+    def log_integral(self, field: np.ndarray) -> np.ndarray:
+        r"""$\ln \int dy\, e^g$ of a field, kept as dimensions of length 1, on the host."""
+        top = field.max(axis=self.grid.dims, keepdims=True)
+        return top + np.log(np.sum(self.grid.weights * np.exp(field - top), axis=self.grid.dims, keepdims=True))
+
+    def expand(self, field: np.ndarray) -> Expansion:
+        """The energy about a field with its derivatives, on the host.
+
+        Args:
+            field: of the shape of the grid.
+
+        Returns:
+            Energy, slope and Hessian: in closed form for exponential links and for regression, if the likelihood has
+            one and the prior is Gaussian; otherwise by automatic differentiation.
+        """
+        simple = self.parts is not None and (self.link.linear or self.link.exponential)
+        data = self.likelihood.expand(self.link, field) if simple else None
+        if data is None:
+            return self._expand_by_jax(field)
+        loss, slope, curvature = data
+        (X, Y), about, p = self.grid.blocks, field, None
+        if not self.link.linear:
+            about = field - self.log_integral(field)
+            p = (self.grid.weights * np.exp(about)).reshape(X, Y)
+        energy, pull = loss, np.zeros((X, Y))
+        for part in self.parts or []:
+            off = about - np.asarray(part.mean)
+            push = self.grid.cell * np.asarray(part.operator.apply(off))
+            energy, pull = energy + 0.5 * float(np.sum(off * push)), pull + push.reshape(X, Y)
+        if p is None:
+            return Expansion(energy, loss, slope.ravel() + pull.ravel(), lambda: self._hessian(curvature))
+        q = pull.sum(axis=1)
+        whole = slope.reshape(X, Y) + pull - q[:, None] * p
+        return Expansion(energy, loss, whole.ravel(), lambda: self._hessian(curvature, p, q))
+
+    def _hessian(self, curvature: Curvature, p: Any = None, q: Any = None) -> np.ndarray:
+        """The closed form."""
+        M, H = self.grid.cell * self.operator.matrix, curvature.matrix()
+        if p is None:
+            return H + M
+        X, Y = p.shape
+        gone = np.kron(np.eye(X), np.ones((1, Y)))
+        P, seen = gone * p.ravel(), gone @ M
+        across = seen.T @ P
+        return H + M - across - across.T + P.T @ (seen @ gone.T) @ P - ShareCurvature(q, p).matrix()
+
+    @double
+    def _expand_by_jax(self, field: np.ndarray) -> Expansion:
+        phi = jnp.asarray(field, float)
+        (energy, loss), slope = _derivatives(self, phi)
+        return Expansion(float(energy), float(loss), np.asarray(slope).ravel(), lambda: self.hessian(field))
+
+    @property
+    def expand_data(self) -> Callable[[np.ndarray], tuple[float, np.ndarray, Curvature]]:
+        """A function of a field: the energy of the data alone, its slope and its curvature, on the host."""
+        data, link = self.likelihood, self.link
+        closed = type(data).expand  # not that of the object: Equinox makes a new one whenever it is asked for
+
+        def expand(field: np.ndarray) -> tuple[float, np.ndarray, Curvature]:
+            found = closed(data, link, field)
+            if found is not None:
+                return found
+            with jax.enable_x64(True):
+                value, slope, H = _data_derivatives(self, jnp.asarray(field, float))
+                return float(value), np.asarray(slope), DenseCurvature(np.asarray(H).reshape(field.size, -1))
+
+        return expand
 
     @double
     def gradient(self, field: Any) -> np.ndarray:
@@ -78,19 +169,27 @@ class Problem(eqx.Module):
     @double
     def hessian(self, field: Any) -> np.ndarray:
         """The matrix of its second derivatives `[points, points]`, of flattened fields."""
-        return np.asarray(_hessian(self, jnp.asarray(field, float))).reshape(self.grid.size, -1)
+        return np.asarray(_second_derivatives(self, jnp.asarray(field, float))).reshape(self.grid.size, -1)
 
     @double
     def value(self, field: Any) -> float:
         """The energy as a number."""
-        return float(_derivatives(self, jnp.asarray(field, float))[0])
+        return float(_derivatives(self, jnp.asarray(field, float))[0][0])
 
 
-@jax.jit
-def _derivatives(problem: Problem, field: Array) -> tuple[Array, Array]:
-    return jax.value_and_grad(problem.energy)(field)
+@functools.partial(jax.jit, compiler_options=QUICK)
+def _derivatives(problem: Problem, field: Array) -> tuple[tuple[Array, Array], Array]:
+    return jax.value_and_grad(problem.energies, has_aux=True)(field)
 
 
-@jax.jit
-def _hessian(problem: Problem, field: Array) -> Array:
+@functools.partial(jax.jit, compiler_options=QUICK)
+def _second_derivatives(problem: Problem, field: Array) -> Array:
     return jax.jacfwd(jax.grad(problem.energy))(field)
+
+
+@functools.partial(jax.jit, compiler_options=QUICK)
+def _data_derivatives(problem: Problem, field: Array) -> tuple[Array, Array, Array]:
+    def loss(phi: Array) -> Array:
+        return problem.energies(phi)[1]
+
+    return (*jax.value_and_grad(loss)(field), jax.jacfwd(jax.grad(loss))(field))

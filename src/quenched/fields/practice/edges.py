@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from quenched.fields.practice.density import estimate
-from quenched.fields.practice.density_mesh import Bounds, mesh_for
+from quenched.fields.practice.density import Bounds, estimate, grid_for
 
 ROWS = 50
 """Fewer do not tell an edge from a tail."""
@@ -63,8 +62,8 @@ def suggested(x: np.ndarray, weights: np.ndarray, bounds: Bounds, points: int | 
 
 def _evidence(x: np.ndarray, weights: np.ndarray, bounds: Bounds, points: int | None) -> float:
     rows = x[:, None]
-    mesh = mesh_for(rows, weights, bounds=[bounds], points=[points], extend=False)
-    return estimate(mesh, mesh.counts(rows, weights)).log_evidence
+    grid = grid_for(rows, weights, bounds=[bounds], points=[points], extend=False)
+    return estimate(grid, grid.counts(rows, weights)).mixture.log_evidence
 
 
 def _edge(x: np.ndarray, weights: np.ndarray) -> float | None:

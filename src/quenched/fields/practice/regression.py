@@ -1,23 +1,12 @@
 r"""Functions from noisy values: smoothness and noise are chosen by evidence, everything else is exact.
 
-A function $h$ of one or two inputs lives on a grid and is linear between its points, $h(x_i) = \sum_j S_{ij} h_j$, and
-beyond its ends. Its $k$-th derivative is small a priori, $p(h) \propto \exp(-\frac\lambda2 \int |\partial^k h|^2)$, and
-$w_i$ values $y_i$ were seen with noise of variance $\sigma^2$. In modes $h = U c$ of the roughness $s$ (see
-`quenched.fields.learner.modes`) and with $B = S U$, the posterior is Gaussian,
-
-$$A\, c = B^T w y, \qquad A = B^T w B + \gamma s, \qquad \gamma = \lambda \sigma^2, \qquad
-\mathrm{cov}\, c = \sigma^2 A^{-1},$$
-
-and with $n = \sum_i w_i$, $f$ free polynomials and the least misfit $R = (y - Bc)^T w (y - Bc) + \gamma\, c^T s c$
-the evidence is
-
-$$\ln p(y) = -\tfrac{n - f}2 \ln 2\pi\sigma^2 - \frac{R}{2\sigma^2} + \tfrac12 \sum_{s_m > 0} \ln \gamma s_m
-- \tfrac12 \ln\det A .$$
-
-For each $\gamma$ the best noise is $R/(n - f)$, so that one number is searched. Orders have different free polynomials,
-which have no prior; to be compared they are given that of unit information, as wide as one row allows:
-$+\tfrac12 \ln\det (A_0/n) - \tfrac f2 \ln 2\pi\sigma^2$, where $A_0$ is the block $B_0^T w B_0$ of the free ones.
-[lemm1999, eqs. (301) to (318); evidence: eq. (73)]
+A function $h$ of one or two inputs lives on a grid and is linear between its points and beyond its ends. Its $k$-th
+derivative is small a priori, $p(h) \propto \exp(-\frac\lambda2 \int |\partial^k h|^2)$, and $n$ values were seen with
+noise of variance $\sigma^2$. The energy is a parabola. At unit noise and the strength $\gamma = \lambda \sigma^2$ the
+least of it is $R/2$, and with $D$, what determinants say there, the evidence is
+$$\ln p(y) = D - \tfrac n2 \ln 2\pi\sigma^2 - \frac{R}{2\sigma^2} .$$
+For each $\gamma$ the best noise is $R/(n - f)$ with $f$ free polynomials, so that one number is searched; where it is
+searched the polynomials have no prior, $+\tfrac f2 \ln 2\pi\sigma^2$. [lemm1999, eqs. (73), (301) to (318)]
 """
 
 from __future__ import annotations
@@ -25,12 +14,16 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from scipy import linalg, sparse
 
-from quenched.core import checks
 from quenched.core.types import InputError
-from quenched.fields.learner.modes import Modes, modes_of
 from quenched.fields.model.grid import Axis, Grid
+from quenched.fields.model.likelihoods import GaussianData
+from quenched.fields.model.links import Direct
+from quenched.fields.model.operators import Modes, ThinPlate
+from quenched.fields.model.priors import Gaussian
+from quenched.fields.model.problem import Problem
+from quenched.fields.practice.density import check_range
+from quenched.fields.practice.evidence import Trial, attempt
 
 ORDERS = (1, 2, 3)
 """Orders tried: functions that may have kinks, smooth ones, and very smooth ones."""
@@ -44,8 +37,6 @@ last, of the roughest mode."""
 RATIO, FINER = 1.5, 9
 """From one strength to the next the length on which the function may bend falls by this factor; and strengths that are
 tried about the best of them."""
-REFINED = 3
-"""How often the normal equations are solved, each time for what is left: to the last digits of the values."""
 NOISELESS = 1e-8
 """Share of the variance of the values below which noise is not told from rounding and from what lies between points."""
 DECIDED = 1e-9
@@ -65,7 +56,7 @@ class Function:
         strength: $\lambda$, in coordinates in which the grid has unit length.
         noise: $\sigma^2$.
         log_evidence: $\ln p(y)$.
-        directions: columns $L^{-1} U^T$ whose squares add up to the variance at the points `[modes, points]`.
+        roots: rows whose products summed up are the covariance at the points `[modes, points]`.
     """
 
     grid: Grid
@@ -74,36 +65,21 @@ class Function:
     strength: float
     noise: float
     log_evidence: float
-    directions: np.ndarray
+    roots: np.ndarray
 
     @property
     def variance(self) -> np.ndarray:
         """Of the function at the points."""
-        return np.sum(self.directions**2, axis=0).reshape(self.grid.shape)
+        return np.sum(self.roots**2, axis=0).reshape(self.grid.shape)
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """The mean at some rows."""
-        return interpolation(self.grid, rows) @ self.mean.ravel()
+        return self.grid.interpolation(rows) @ self.mean.ravel()
 
     def variance_at(self, rows: np.ndarray) -> np.ndarray:
         """The variance of the function at some rows."""
         blocks = [rows[i : i + BLOCK] for i in range(0, len(rows), BLOCK)]
-        parts = [np.sum((interpolation(self.grid, block) @ self.directions.T) ** 2, axis=1) for block in blocks]
-        return np.concatenate(parts)
-
-
-def interpolation(grid: Grid, rows: np.ndarray) -> sparse.csr_array:
-    """The matrix $S$ `[rows, points]` that is linear between points, and goes on so beyond the ends."""
-    n = len(rows)
-    at, weights = np.zeros((n, 1), int), np.ones((n, 1))
-    for axis, x in zip(grid.axes, rows.T, strict=True):
-        z = (x - axis.low) / axis.spacing
-        below = np.clip(z, 0, axis.points - 2).astype(int)
-        above = z - below
-        at = (at[:, :, None] * axis.points + np.stack([below, below + 1], axis=1)[:, None]).reshape(n, -1)
-        weights = (weights[:, :, None] * np.stack([1 - above, above], axis=1)[:, None]).reshape(n, -1)
-    ends = np.arange(n + 1) * at.shape[1]
-    return sparse.csr_array((weights.ravel(), at.ravel(), ends), shape=(n, grid.size))
+        return np.concatenate([np.sum((self.grid.interpolation(b) @ self.roots.T) ** 2, axis=1) for b in blocks])
 
 
 def merged(rows: np.ndarray, values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -120,52 +96,70 @@ def grid_for(rows: np.ndarray, points: int | None = None) -> Grid:
     """
     axes = []
     for i, x in enumerate(rows.T):
-        low, high = float(x.min()), float(x.max())
-        checks.inside("X", np.array([low, high, high - low]), -checks.LARGEST, checks.LARGEST)
-        if not low < high:
-            raise InputError(f"Argument `X` must hold at least two different values in each column, but all n_samples="
-                             f"{len(x)} values of column {i} are {low:g}.")  # fmt: skip
+        low, high = check_range("X", i, x)
         wide = MARGIN * (high - low)
-        axes.append(Axis(low - wide, high + wide, points or POINTS[rows.shape[1]]))
+        axes.append(Axis(low - wide, high + wide, points or POINTS[rows.shape[1]], tails=(0.0, 0.0)))
     return Grid(given=axes)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Rows:
-    """What the values say of the modes of one order: the normal equations, of standardised values.
+class _Found:
+    """A trial with its noise and strength, and the evidence with free polynomials that have no prior."""
 
-    Rows of one place are one row, of their mean value; `scatter` is what the values of one place add to the misfit.
-    """
-
-    modes: Modes
-    matrix: np.ndarray
-    at: sparse.csr_array
-    weights: np.ndarray
-    values: np.ndarray
-    scatter: float
-    count: float
-
-    def left(self, c: np.ndarray) -> np.ndarray:
-        """What a function leaves of the mean values."""
-        return self.values - self.at @ (self.modes.fields @ c)
-
-    def pull(self, left: np.ndarray) -> np.ndarray:
-        """How it pulls at the modes."""
-        return self.modes.fields.T @ (self.at.T @ (self.weights * left))
+    trial: Trial
+    strength: float
+    noise: float
+    log_evidence: float
+    searched: float
 
 
 @dataclasses.dataclass(frozen=True)
-class _Trial:
-    """One order, smoothness and noise; evidence without and of the prior of the free polynomials."""
+class _Search:
+    """One order: standardised values at unit noise, and what values of one place add to the misfit."""
 
-    rows: _Rows
-    strength: float
-    noise: float
-    coefficients: np.ndarray
-    factor: np.ndarray
-    scale: np.ndarray
-    evidence: float
-    unit: float
+    data: GaussianData
+    grid: Grid
+    order: int
+    modes: Modes
+    scatter: float
+
+    def look(self, gamma: float, strength: float | None, noise: float | None, start: object) -> _Found:
+        r"""What the data say of one $\gamma$; noise and strength follow, where they are not given."""
+        problem = Problem(self.data, Direct(self.grid), Gaussian(gamma * ThinPlate(self.grid, self.order)))
+        modes = self.modes.times(gamma)
+        trial = attempt(problem, modes, order=self.order, strength=gamma, prior=1.0, start=start)
+        n, f, h = self.data.total, int(np.sum(modes.values == 0)), trial.fit.field
+        # The misfit from what is left, not as a difference of squares: a function through all values leaves 1e-8.
+        bent = self.grid.cell * float(modes.values.ravel() @ modes.coefficients(h) ** 2)
+        R = self.scatter + self.data.misfit(h) + bent
+        if noise is None:
+            noise = max(R / (n - f), NOISELESS) if strength is None else gamma / strength
+        determinants = trial.evidence + trial.fit.energy
+        evidence = determinants - 0.5 * (n * np.log(2 * np.pi * noise) + R / noise)
+        searched = evidence + 0.5 * f * np.log(2 * np.pi * noise)
+        return _Found(trial, gamma / noise if strength is None else strength, noise, float(evidence), float(searched))
+
+    def best(self, strength: float | None, noise: float | None) -> _Found | None:
+        """The most probable smoothness and noise, of those that are not given; None if rows decide no polynomials."""
+        n, s = self.data.total, np.sort(self.modes.values.ravel()) * np.prod([axis.length for axis in self.grid.axes])
+        f = int(np.sum(s == 0))
+        top, bottom = np.log(SURE * n / s[f]), np.log(UNSURE * n / s[-1])
+        first = self.look(float(np.exp(top)), strength, noise, None)
+        known = np.linalg.eigvalsh(first.trial.fit.data_hessian[:f, :f])  # pyright: ignore[reportOptionalSubscript]
+        if not (n > f and known[0] > DECIDED * known[-1]):
+            return None
+        start = first.trial.fit
+        if strength is not None and noise is not None:
+            return self.look(strength * noise, strength, noise, start)
+        tried = np.linspace(top, bottom, int((top - bottom) / (2 * self.order * np.log(RATIO))) + 3)
+
+        def evidence(x: float) -> float:
+            return self.look(float(np.exp(x)), strength, noise, start).searched
+
+        best = int(np.argmax([evidence(x) for x in tried[1:-1]])) + 1
+        tried = np.linspace(tried[best - 1], tried[best + 1], FINER)
+        x = _summit(tried, np.array([evidence(x) for x in tried]))
+        return self.look(float(np.exp(x)), strength, noise, start)
 
 
 def learn(
@@ -200,59 +194,29 @@ def learn(
     centre = float(weights @ values / n)
     scale = float(np.sqrt(weights @ (values - centre) ** 2 / n)) or 1.0
     y = (values - centre) / scale
-    places, where = np.unique(rows, axis=0, return_inverse=True)
+    places, where = np.unique(rows, axis=0, return_inverse=True)  # rows of one place are one row, of their mean value
     where = where.ravel()
     w = np.bincount(where, weights)
     mean = np.bincount(where, weights * y) / w
     scatter = float(weights @ (y - mean[where]) ** 2)
-    S = interpolation(grid, places)
-    weighted = S.T @ (S * w[:, None])
-    found = []
-    for k in ORDERS if order is None else [order]:
-        modes = modes_of(grid.shape, k)
-        U = modes.fields
-        told = _Rows(modes, U.T @ (weighted @ U), S, w, mean, scatter, n)
-        if _decided(told):
-            found.append(_best(told, strength and strength * scale**2, noise and noise / scale**2))
-    if not found:
-        free = modes_of(grid.shape, order or ORDERS[0]).free
+    data = GaussianData(places, mean, weights=w).prepared(grid)
+    searches = [_Search(data, grid, k, ThinPlate(grid, k).modes(), scatter) for k in ([order] if order else ORDERS)]
+    found = [search.best(strength and strength * scale**2, noise and noise / scale**2) for search in searches]
+    decided = [one for one in found if one is not None]
+    if not decided:
+        free = int(np.sum(searches[0].modes.values == 0))
         raise InputError(f"Argument `X` must hold more different rows than there are free polynomials, {free}, but the "
                          f"n_samples={len(rows)} rows do not decide them.")  # fmt: skip
-    best = max(found, key=lambda trial: trial.evidence + trial.unit)
-    U = best.rows.modes.fields
-    half = linalg.solve_triangular(best.factor, (U / best.scale).T, lower=True, check_finite=False)
+    best = max(decided, key=lambda one: one.log_evidence)
     return Function(
         grid=grid,
-        mean=(centre + scale * (U @ best.coefficients)).reshape(grid.shape),
-        order=best.rows.modes.order,
+        mean=centre + scale * best.trial.fit.field,
+        order=best.trial.order,
         strength=best.strength / scale**2,
         noise=best.noise * scale**2,
-        log_evidence=best.evidence + best.unit - n * np.log(scale),
-        directions=scale * np.sqrt(best.noise) * half,
+        log_evidence=best.log_evidence - n * np.log(scale),
+        roots=scale * np.sqrt(best.noise) * best.trial.posterior.roots,
     )
-
-
-def _decided(told: _Rows) -> bool:
-    """Whether the rows decide the free polynomials, with one to spare for the noise."""
-    f = told.modes.free
-    known = np.linalg.eigvalsh(told.matrix[:f, :f])
-    return told.count > f and bool(known[0] > DECIDED * known[-1])
-
-
-def _best(told: _Rows, strength: float | None, noise: float | None) -> _Trial:
-    """The most probable smoothness and noise, of those that are not given."""
-    if strength is not None and noise is not None:
-        return _trial(told, strength * noise, strength, noise)
-    n, s = told.count, told.modes.roughness
-    top, bottom = np.log(SURE * n / s[told.modes.free]), np.log(UNSURE * n / s[-1])
-    tried = np.linspace(top, bottom, int((top - bottom) / (2 * told.modes.order * np.log(RATIO))) + 3)
-
-    def evidence(x: float) -> float:
-        return _trial(told, np.exp(x), strength, noise).evidence
-
-    best = int(np.argmax([evidence(x) for x in tried[1:-1]])) + 1
-    tried = np.linspace(tried[best - 1], tried[best + 1], FINER)
-    return _trial(told, float(np.exp(_summit(tried, np.array([evidence(x) for x in tried])))), strength, noise)
 
 
 def _summit(x: np.ndarray, y: np.ndarray) -> float:
@@ -264,25 +228,3 @@ def _summit(x: np.ndarray, y: np.ndarray) -> float:
     bend = y[i - 1] - 2 * y[i] + y[i + 1]
     shift = 0.5 * (y[i - 1] - y[i + 1]) / bend if bend < 0 else 0.0
     return float(x[i] + np.clip(shift, -1, 1) * (x[1] - x[0]))
-
-
-def _trial(told: _Rows, gamma: float, strength: float | None, noise: float | None) -> _Trial:
-    r"""What the data say of one $\gamma$; noise and strength follow, where they are not given."""
-    n, f, prior = told.count, told.modes.free, gamma * told.modes.roughness
-    A = told.matrix + np.diag(prior)
-    scale = np.sqrt(np.diag(A))  # to a unit diagonal: roughnesses are powers apart
-    factor = linalg.cholesky(A / scale / scale[:, None], lower=True, check_finite=False)
-    c = np.zeros(len(prior))
-    for _ in range(REFINED):
-        pull = told.pull(told.left(c)) - prior * c
-        c = c + linalg.cho_solve((factor, True), pull / scale, check_finite=False) / scale
-    # The misfit from what is left, not as a difference of squares: a function through all values leaves 1e-8 of them.
-    R = told.scatter + float(told.weights @ told.left(c) ** 2 + prior @ c**2)
-    if noise is None:
-        noise = max(R / (n - f), NOISELESS) if strength is None else gamma / strength
-    strength = gamma / noise if strength is None else strength
-    logdet = 2 * float(np.sum(np.log(np.diag(factor)) + np.log(scale)))
-    evidence = -0.5 * ((n - f) * np.log(2 * np.pi * noise) + R / noise - np.sum(np.log(prior[f:])) + logdet)
-    _, unit = np.linalg.slogdet(told.matrix[:f, :f] / n)
-    unit = 0.5 * (unit - f * np.log(2 * np.pi * noise))
-    return _Trial(told, strength, noise, c, factor, scale, float(evidence), float(unit))

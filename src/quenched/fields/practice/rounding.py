@@ -11,13 +11,14 @@ inside an interval.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtri
 
-from quenched.fields.practice.density import Estimate, estimate
-from quenched.fields.practice.density_mesh import Mesh
+from quenched.fields.model.grid import Axis, Grid
 
 TIED = 0.1
 """Share of rows that have a twin, from which on values may be rounded."""
@@ -31,7 +32,7 @@ FINE = 0.25
 """Rounding to less than this share of the spacing of the grid does not matter."""
 COARSE = 0.05
 """Rounding to more than this share of the deviation of the middle half is worth a word."""
-PLACES = {1: (4, 32), 2: (2, 4)}
+PLACES = {1: (4, 32), 2: (2, 4), 3: (2, 2)}
 """By dimension: places, at least and at most, over which an interval is shared out."""
 LEAST, LEAST_SHARE = 1e-3, 1e-12
 """The least density inside an interval, as a share of the largest; and the least share of rows below an end."""
@@ -62,49 +63,51 @@ def is_coarse(x: np.ndarray, step: float) -> bool:
     return step > COARSE * (high - low) / 1.35
 
 
-def steps_that_matter(mesh: Mesh, rows: np.ndarray, weights: np.ndarray) -> list[float]:
+def steps_that_matter(grid: Grid, rows: np.ndarray, weights: np.ndarray) -> list[float]:
     """The step of each column, zero where values are not rounded, or more finely than the grid can see."""
     found = []
-    for line, x in zip(mesh.lines, rows.T, strict=True):
+    for axis, x in zip(grid.axes, rows.T, strict=True):
         step = step_of(x, weights)
-        found.append(step if step > FINE * line.length / (line.points - 1) else 0.0)
+        found.append(step if step > FINE * np.diff(axis.coordinates).min() else 0.0)
     return found
 
 
-def estimate_rounded(
-    mesh: Mesh,
+def share_out(
+    learn: Callable[[np.ndarray, np.ndarray], Any],
+    log_density: Callable[[Any, np.ndarray], np.ndarray],
+    axes: tuple[Axis, ...],
     rows: np.ndarray,
     weights: np.ndarray,
     steps: list[float],
-    *,
-    order: int | None = None,
-    strength: float | None = None,
-) -> Estimate:
-    """The posterior of the log-density of rows that are known to an interval only.
+    rounds: int = ROUNDS,
+) -> Any:
+    """What is learned from rows that are known to an interval only.
 
     Args:
-        mesh: where.
+        learn: from rows and their weights to an estimate.
+        log_density: of an estimate at some rows.
+        axes: of the columns, with their bounds.
         rows: `[n, d]`.
         weights: of the rows.
         steps: to which each column was rounded, zero where it was not.
-        order: as in `estimate`.
-        strength: as in `estimate`.
+        rounds: times that rows are shared out at most.
 
     Returns:
         The estimate.
     """
     cells, where = np.unique(rows, axis=0, return_inverse=True)
     counts = np.bincount(where.ravel(), weights)
-    places, allowed = _places(mesh, cells, steps)
+    places, allowed = _places(axes, cells, steps)
     flat = places.reshape(-1, places.shape[-1])
     share, before = allowed * _first(cells, counts, places, steps), None
     for taken in itertools.count(1):
         share = share / share.sum(axis=1, keepdims=True)
-        found = estimate(mesh, mesh.counts(flat, (counts[:, None] * share).ravel()), order=order, strength=strength)
-        logs = mesh.log_values(found.log_density, flat).reshape(share.shape)
-        logs = np.where(allowed > 0, logs, 0.0)
-        change = np.inf if before is None else float(np.max(np.abs(logs - before)))
-        if change < SAME or taken == ROUNDS:
+        shared = (counts[:, None] * share).ravel()
+        found = learn(flat[shared > 0], shared[shared > 0])
+        if taken == rounds:
+            return found
+        logs = np.where(allowed > 0, log_density(found, flat).reshape(share.shape), 0.0)
+        if before is not None and float(np.max(np.abs(logs - before))) < SAME:
             return found
         top = np.max(np.where(allowed > 0, logs, -np.inf), axis=1, keepdims=True)
         share, before = allowed * np.exp(np.minimum(logs - top, 0.0)), logs
@@ -128,18 +131,19 @@ def _first(cells: np.ndarray, counts: np.ndarray, places: np.ndarray, steps: lis
     return share
 
 
-def _places(mesh: Mesh, cells: np.ndarray, steps: list[float]) -> tuple[np.ndarray, np.ndarray]:
+def _places(axes: tuple[Axis, ...], cells: np.ndarray, steps: list[float]) -> tuple[np.ndarray, np.ndarray]:
     """Places in the interval of each cell `[cells, places, d]`, and which of them are inside the bounds."""
     fewest, most = PLACES[len(steps)]
     offsets = []
-    for line, step in zip(mesh.lines, steps, strict=True):
-        count = int(np.clip(np.ceil(4 * step / line.length * (line.points - 1)), fewest, most)) if step else 1
+    for axis, step in zip(axes, steps, strict=True):
+        gap = np.diff(axis.coordinates).min()
+        count = int(np.clip(np.ceil(4 * step / gap), fewest, most)) if step else 1
         offsets.append(step * ((np.arange(count) + 0.5) / count - 0.5))
-    grid = np.stack([part.ravel() for part in np.meshgrid(*offsets, indexing="ij")], axis=1)
-    places = cells[:, None] + grid
+    around = np.stack([part.ravel() for part in np.meshgrid(*offsets, indexing="ij")], axis=1)
+    places = cells[:, None] + around
     inside = np.full(places.shape[:2], True)
-    for i, line in enumerate(mesh.lines):
-        for end, sign, tail in ((line.low, 1, line.tails[0]), (line.high, -1, line.tails[1])):
+    for i, axis in enumerate(axes):
+        for end, sign, tail in zip((axis.low, axis.high), (1, -1), axis.tails or (1.0, 1.0), strict=True):
             if tail == 0:
                 inside &= sign * (places[..., i] - end) >= 0
     return places, inside.astype(float)

@@ -9,25 +9,39 @@ where $v$ is the volume of a cell, $\det'$ leaves null directions out, and $d_K,
 that the normalisation takes away, one for each $x$ (shifts of a log-density), are null directions of $H$: they are no
 freedom of the density. It is exact for regression. A prior that is flat in directions the data decide gives a relative
 evidence: comparable between strengths, not between priors with different null spaces (`proper` says which).
+
+To compare priors with different null spaces, free directions can be given the prior of unit information: a Gaussian as
+wide as one of $n$ rows allows, whose precision is the block $H_0$ of the data among them divided by $n$,
+$$\ln p(D) \approx -E^* + \tfrac12 \ln \det{}' v K - \tfrac12 \ln \det{}' H + \tfrac12 \ln \det (H_0/n) .$$
+For an infinite strength this is the Bayesian information criterion of an exponential family: of the Gaussian, if the
+third derivative of a log-density is small.
+
+A field that is a sum of modes has its Gaussian in their coefficients, from the factor of the last step of Newton's
+method: nothing is computed again.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import linalg
+from scipy.special import ndtri
 
 from quenched.core import checks
-from quenched.core.types import Array, InputError, double
+from quenched.core.types import QUICK, Array, InputError, double
 from quenched.fields.model.links import Density, Direct
-from quenched.fields.model.priors import operator_of
+from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
 
 FLAT = 1e-9
 """The energy is flat in a direction if its curvature is below this share of the largest."""
+RIDGE = 1e-11
+"""What is added to the unit diagonal of the scaled block of free directions, singular with all rows at one point."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,23 +50,53 @@ class Laplace:
 
     Attributes:
         field: its mean, of the shape of the grid.
-        covariance: of flattened fields `[points, points]`; nothing in null directions.
         log_evidence: logarithm of the density of the data, see the module.
         proper: whether the prior is a density in all directions that the data decide.
         problem: what was asked.
+        factor: the covariance of coefficients is $D^{-1} L^{-T} L^{-1} D^{-1}$ of the lower triangle $L$ and the scale
+            $D$ in it.
+        modes: whose coefficients; None for directions on the points.
+        directions: of the field on the points, whose coefficients these are, as columns.
     """
 
     field: np.ndarray
-    covariance: np.ndarray
     log_evidence: float
     proper: bool
     problem: Problem
+    factor: tuple[np.ndarray, np.ndarray]
+    modes: Modes | None
+    directions: np.ndarray | None = None
 
-    @double
+    @functools.cached_property
+    def roots(self) -> np.ndarray:
+        """Rows whose products summed up are the covariance of flattened fields `[m, points]`."""
+        lower, scale = self.factor
+        U = self.directions if self.modes is None else self.modes.matrix
+        return linalg.solve_triangular(lower, (U / scale).T, lower=True, check_finite=False)  # pyright: ignore[reportOptionalOperand]
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Of flattened fields `[points, points]`; nothing in null directions."""
+        return self.roots.T @ self.roots
+
+    @property
+    def variance(self) -> np.ndarray:
+        """Of the field at each point."""
+        return np.sum(self.roots**2, axis=0).reshape(self.field.shape)
+
     def log_density_variance(self) -> np.ndarray:
         r"""Variance of $\ln P$ at each point of the grid."""
-        J = np.asarray(_log_density_slopes(self.problem, jnp.asarray(self.field))).reshape(self.field.size, -1)
-        return np.einsum("ij,jk,ik->i", J, self.covariance, J).reshape(self.field.shape)
+        if self.problem.link.exponential:  # of the field less the logarithm of its integral
+            grid, roots = self.problem.grid, self.roots.reshape(-1, *self.problem.grid.blocks)
+            p = grid.weights * np.exp(self.field - self.problem.log_integral(self.field))
+            centred = roots - np.sum(p.reshape(grid.blocks) * roots, axis=-1, keepdims=True)
+            return np.sum(centred**2, axis=0).reshape(self.field.shape)
+        J = self._slopes()
+        return np.sum((self.roots @ J.T) ** 2, axis=0).reshape(self.field.shape)
+
+    @double
+    def _slopes(self) -> np.ndarray:
+        return np.asarray(_log_density_slopes(self.problem, jnp.asarray(self.field))).reshape(self.field.size, -1)
 
     @double
     def band(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
@@ -61,31 +105,29 @@ class Laplace:
         Args:
             level: its probability.
         """
-        from scipy.stats import norm
-
         checks.inside("level", checks.number("level", level), 0, 1)
-        q = float(norm.ppf(0.5 + level / 2))
+        q = float(ndtri(0.5 + level / 2))
         if isinstance(self.problem.link, Direct):
-            s = np.sqrt(np.diag(self.covariance)).reshape(self.field.shape)
+            s = np.sqrt(self.variance)
             return self.field - q * s, self.field + q * s
         s = np.sqrt(self.log_density_variance())
         P = np.asarray(self.problem.link.density(jnp.asarray(self.field)))
         return P * np.exp(-q * s), P * np.exp(q * s)
 
 
-@jax.jit
+@functools.partial(jax.jit, compiler_options=QUICK)
 def _log_density_slopes(problem: Problem, field: Array) -> Array:
     """Derivatives of ln P by the components of the field."""
     return jax.jacfwd(lambda f: problem.link.log_density(problem.link.project(f)))(field)
 
 
-@double
-def laplace(problem: Problem, field: Any) -> Laplace:
+def laplace(problem: Problem, fit: Any, *, unit_information: bool = False) -> Laplace:
     """Laplace's approximation at a field of least energy.
 
     Args:
         problem: what was asked.
-        field: where the energy is least, from `solve` or `regress`.
+        fit: where the energy is least, from `solve` or `regress`: the fit, or its field.
+        unit_information: whether free directions of the prior have that of unit information in the evidence.
 
     Raises:
         InputError: for densities bounded by zero, at which the posterior is no Gaussian, or a field that is no minimum
@@ -95,20 +137,58 @@ def laplace(problem: Problem, field: Any) -> Laplace:
     if isinstance(problem.link, Density):
         raise InputError("Argument `problem` must not have the link Density, because at a bound P = 0 the posterior is "
                          "no Gaussian: use LogDensity.")  # fmt: skip
-    field = problem.grid.check("field", field)
-    H = problem.hessian(field)
-    values, vectors = np.linalg.eigh(H)
-    taken = 0 if isinstance(problem.link, Direct) else int(np.prod([axis.points for axis in problem.grid.given]))
+    if getattr(fit, "modes", None) is not None:
+        return _in_modes(problem, fit, unit_information)
+    return _on_points(problem, problem.grid.check("fit", getattr(fit, "field", fit)), unit_information)
+
+
+def _in_modes(problem: Problem, fit: Any, unit_information: bool) -> Laplace:
+    """With the factor that the fit has left."""
+    lower, scale = fit.factor
+    K = problem.grid.cell * fit.modes.values.ravel()
+    free = K == 0
+    log_det_H = 2 * float(np.sum(np.log(np.diag(lower)) + np.log(scale)))
+    evidence = -fit.energy + 0.5 * (float(np.sum(np.log(K[~free]))) - log_det_H)
+    if unit_information:
+        evidence += 0.5 * _unit(problem, fit.hessian[np.ix_(free, free)])
+    else:
+        evidence += 0.5 * float(free.sum()) * np.log(2 * np.pi)
+    return Laplace(fit.field, evidence, not free.any(), problem, fit.factor, fit.modes)
+
+
+def _unit(problem: Problem, block: np.ndarray) -> float:
+    r"""$\ln\det (H_0/n)$."""
+    scale = np.sqrt(np.maximum(np.diag(block), np.finfo(float).tiny))
+    _, logdet = np.linalg.slogdet(block / scale / scale[:, None] + RIDGE * np.eye(len(block)))
+    return float(logdet + 2 * np.sum(np.log(scale)) - len(block) * np.log(problem.likelihood.total))
+
+
+def _on_points(problem: Problem, field: np.ndarray, unit_information: bool) -> Laplace:
+    """By all eigenvectors of the Hessian."""
+    about = problem.expand(field)
+    H = about.hessian()
+    values, vectors = np.linalg.eigh((H + H.T) / 2)
+    if isinstance(problem.link, Direct):
+        taken = 0
+    elif problem.link.linear:  # what the prior about g leaves of the shifts
+        taken = int(np.sum(np.abs(values) <= FLAT * values[-1]))
+    else:
+        taken = problem.grid.blocks[0]
     flat = np.isin(np.arange(len(values)), np.argsort(np.abs(values))[:taken])
     if np.any(values[~flat] <= 0) or np.any(np.abs(values[flat]) > FLAT * values[-1]):
-        raise InputError("Argument `field` must be a minimum of the energy, but there the least curvature is "
+        raise InputError("Argument `fit` must be a minimum of the energy, but there the least curvature is "
                          f"{values[~flat].min():.3g}.")  # fmt: skip
-    inverse = np.where(flat, 0.0, 1 / np.where(flat, 1.0, values))
-    K = operator_of(problem.prior)
+    K = problem.operator
     null = K.null_space().reshape(-1, problem.grid.size)
     d_H, d_K = problem.grid.size - taken, problem.grid.size - len(null)
     log_det_K = K.logdet() + d_K * np.log(problem.grid.cell)
-    log_det_H = float(np.sum(np.log(values[~flat])))
-    evidence = -problem.value(field) + 0.5 * (log_det_K - log_det_H + (d_H - d_K) * np.log(2 * np.pi))
+    evidence = -about.energy + 0.5 * (log_det_K - float(np.sum(np.log(values[~flat]))))
     proper = bool(np.all(np.abs(null @ H) <= FLAT * values[-1]))
-    return Laplace(np.asarray(field), (vectors * inverse) @ vectors.T, evidence, proper, problem)
+    if unit_information:
+        decided, among, _ = np.linalg.svd(null @ vectors[:, ~flat], full_matrices=False)
+        kept = decided[:, among > 0.5].T @ null
+        evidence += 0.5 * _unit(problem, kept @ problem.expand_data(field)[2].apply(kept).T)
+    else:
+        evidence += 0.5 * (d_H - d_K) * np.log(2 * np.pi)
+    root = np.sqrt(values[~flat])
+    return Laplace(np.asarray(field), evidence, proper, problem, (np.eye(len(root)), root), None, vectors[:, ~flat])
