@@ -35,7 +35,7 @@ class Problem(eqx.Module):
     """A learning problem on a grid.
 
     Attributes:
-        likelihood: `DensityData` or `GaussianData`.
+        likelihood: `DensityData`, `GaussianData`, `ClassData`, `NoisyData` and more.
         link: what the field means.
         prior: what is known before.
 
@@ -61,8 +61,10 @@ class Problem(eqx.Module):
         if prior.grid != link.grid:
             raise InputError("Prior and link must live on one grid, but they have different ones.")
         if not isinstance(link, likelihood.links) or (isinstance(link, Direct) and Direct not in likelihood.links):
-            raise InputError("`GaussianData` must go with the link `Direct`, and `DensityData` with the others, but "
-                             f"{type(likelihood).__name__} and {type(link).__name__} were given.")  # fmt: skip
+            every = likelihood.links != (Link,)
+            names = " or ".join(f"`{one.__name__}`" for one in likelihood.links) if every else "of a density"
+            raise InputError(f"`{type(likelihood).__name__}` must go with the link {names}, but "
+                             f"`{type(link).__name__}` was given.")  # fmt: skip
         self.likelihood, self.link, self.prior = likelihood.prepared(link.grid), link, prior
 
     @property
