@@ -11,22 +11,20 @@ from tests.estimators.rows import growing, waves
 SAME = 1e-8  # one minimum of a convex energy, from two starts
 
 
-@pytest.mark.parametrize("columns", [1, 2])
-def test_a_density(columns):
+@pytest.mark.parametrize(("columns", "order"), [(1, 2), (1, 3), (2, 3)])
+def test_a_density(columns, order):
     rows = np.random.default_rng(0).gamma(4.0, size=(300, columns))
-    model = FieldDensity(**({"points": 24, "order": 3} if columns == 2 else {})).fit(rows)
+    model = FieldDensity(order=order, points=24 if columns == 2 else None).fit(rows)
     ends = [axis[[0, -1]] for axis in np.atleast_2d(model.grid_)]
     axes = [f.Axis(a, b, points=model.density_.shape[0], tails=(TAIL * (b - a),) * 2) for a, b in ends]
     grid, fits, evidence = f.Grid(over=axes), [], []
-    for order, strength in model.path_[["order", "strength"]].tolist():
-        prior = f.Gaussian(strength * f.ThinPlate(grid, order))
-        problem = f.Problem(f.DensityData(rows), f.LogDensity(grid), prior)
+    for strength in model.path_["strength"].tolist():
+        problem = f.Problem(f.DensityData(rows), f.LogDensity(grid), f.Gaussian(strength * f.ThinPlate(grid, order)))
         fits.append(f.solve(problem, modes=True))
         evidence.append(f.laplace(problem, fits[-1], unit_information=True).log_evidence)
     np.testing.assert_allclose(evidence, model.path_["log_evidence"], atol=1e-6)
-    share = np.exp(np.subtract(evidence, max(evidence)))  # of one order; several have their own numbers of strengths
-    share = share / share.sum() if columns == 2 else model.path_["share"]
-    share = np.where(share > NEGLIGIBLE, share, 0.0)
+    share = np.exp(np.subtract(evidence, max(evidence)))
+    share = np.where(share > NEGLIGIBLE * share.sum(), share, 0.0)
     L = np.tensordot(share / share.sum(), [fit.field for fit in fits], axes=1)
     np.testing.assert_allclose(L - np.log(np.sum(grid.weights * np.exp(L))), model.log_density_, atol=1e-7)
 

@@ -5,6 +5,8 @@ nothing by itself. Choices are objects: `LVQClassifier(rule=LVQ21(0.05), window=
 to an end the estimator warns, and `outcome_` says what happened; the attributes are finite all the same.
 """
 
+from quenched.estimators.cluster_regressor import ClusterRegressor
+from quenched.estimators.field_classifier import FieldClassifier
 from quenched.estimators.field_density import FieldDensity
 from quenched.estimators.field_given import FieldConditional, FieldRegressor
 from quenched.estimators.mixtures import AnnealedMixture
@@ -13,6 +15,8 @@ from quenched.estimators.prototypes import LVQClassifier, VQClusterer
 
 __all__ = [
     "AnnealedMixture",
+    "ClusterRegressor",
+    "FieldClassifier",
     "FieldConditional",
     "FieldDensity",
     "FieldRegressor",

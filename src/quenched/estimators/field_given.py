@@ -15,7 +15,7 @@ from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
 from quenched.estimators.reading import rows_of, validated, weights_of
 from quenched.fields.model.grid import Axis
-from quenched.fields.practice import conditional, regression, rounding
+from quenched.fields.practice import conditional, regression, robust, rounding
 
 MOST_ORDER = 6
 """Beyond it differences lose all digits."""
@@ -58,12 +58,17 @@ class FieldRegressor(_Given):
     beyond the ends of the grid, which lie a tenth of the range outside the data. Few rows, about ten, do not tell noise
     from roughness: give one of them, or do not trust the deviation.
 
+    With another `loss` the noise has long tails, and a few wild values do not pull the function away; then function and
+    deviation are those of Laplace's method (see `quenched.fields.practice.robust`).
+
     Args:
         points: of each axis; by default 200 for one column and 48 for two.
         order: of the derivative that is small; by default the most probable of 1, 2 and 3.
         strength: $\lambda$, in coordinates in which the grid has unit length; by default the most probable. It needs an
             order.
         noise: $\sigma^2$; by default the most probable.
+        loss: what an error costs: "squared", "absolute", "huber" (squared up to 1.345 deviations, then linear) or
+            "epsilon" (nothing up to the scale of the noise, then linear).
 
     Attributes:
         grid_: points `[G]`; for two columns a pair of arrays.
@@ -91,11 +96,13 @@ class FieldRegressor(_Given):
         order: int | None = None,
         strength: float | None = None,
         noise: float | None = None,
+        loss: str = "squared",
     ):
         self.points = points
         self.order = order
         self.strength = strength
         self.noise = noise
+        self.loss = loss
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FieldRegressor:
         """Fit to one or two columns.
@@ -117,15 +124,15 @@ class FieldRegressor(_Given):
         for name in ("strength", "noise"):
             if getattr(self, name) is not None:
                 checks.positive(name, checks.number(name, getattr(self, name)))
-        found = self._fitted = regression.learn(
-            regression.grid_for(rows, points),
-            rows,
-            values,
-            weights,
-            order=self.order,
-            strength=self.strength,
-            noise=self.noise,
-        )
+        if self.loss not in ("squared", *robust.LOSSES):
+            raise InputError('Argument `loss` must be "squared", "absolute", "huber" or "epsilon", but '
+                             f"{self.loss!r} was given.")  # fmt: skip
+        given: Any = {"order": self.order, "strength": self.strength, "noise": self.noise}
+        seen = regression.grid_for(rows, points), rows, values, weights
+        if self.loss == "squared":
+            found = self._fitted = regression.learn(*seen, **given)
+        else:
+            found = self._fitted = robust.learn(*seen, self.loss, **given)
         axes = tuple(axis.coordinates for axis in found.grid.axes)
         self.grid_ = axes[0] if len(axes) == 1 else axes
         self.mean_, self.variance_ = found.mean, found.variance

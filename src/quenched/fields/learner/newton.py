@@ -15,7 +15,6 @@ rounding.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -23,7 +22,7 @@ from scipy import optimize
 from quenched.core.types import Outcome
 from quenched.fields.learner import positive
 from quenched.fields.learner.matrices import LearningMatrix, Newton, curvature, solve_factored
-from quenched.fields.model.expansion import Curvature
+from quenched.fields.model.expansion import Curvature, Expansion
 from quenched.fields.model.links import Density
 from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
@@ -43,27 +42,16 @@ WEAK = 1e-12
 narrower."""
 
 
-@dataclasses.dataclass
-class Point:
-    """Where an iteration is: energy, that of the data, slope, and the Hessian when it is asked for."""
-
-    energy: float
-    loss: float
-    slope: np.ndarray
-    hessian: Any
-
-
 class OnPoints:
     """The energy over the points of the grid."""
 
     def __init__(self, problem: Problem):
         self.problem = problem
 
-    def look(self, c: np.ndarray) -> Point:
+    def look(self, c: np.ndarray) -> Expansion:
         """Energy and derivatives."""
         field = c.reshape(self.problem.grid.shape)
-        found = self.problem.expand(field)
-        return Point(found.energy, found.loss, found.slope, lambda: curvature(self.problem, field))
+        return dataclasses.replace(self.problem.expand(field), hessian=lambda: curvature(self.problem, field))
 
 
 class InModes:
@@ -82,12 +70,12 @@ class InModes:
                 Kt = cell * np.asarray(part.operator.apply(t))
                 self.push, self.rest = self.push + modes.coefficients(Kt), self.rest + 0.5 * float(np.sum(t * Kt))
 
-    def look(self, c: np.ndarray) -> Point:
+    def look(self, c: np.ndarray) -> Expansion:
         """Energy and derivatives."""
         loss, slope, bends = self.expand(self.modes.field(c))
         k = self.used * c
         energy = loss + 0.5 * float(k @ c) - float(self.push @ c) + self.rest
-        return Point(energy, loss, self.modes.coefficients(slope) + k - self.push, lambda: self.hessian(bends))
+        return Expansion(energy, loss, self.modes.coefficients(slope) + k - self.push, lambda: self.hessian(bends))
 
     def hessian(self, bends: Curvature) -> np.ndarray:
         """That of the data in modes, and the prior on the diagonal."""
@@ -109,7 +97,7 @@ class Descent:
     """Where an iteration ended, and how it went there."""
 
     c: np.ndarray
-    point: Point
+    point: Expansion
     factor: tuple[np.ndarray, np.ndarray] | None
     hessian: np.ndarray | None
     trace: list[tuple[float, float, float, float]]
@@ -181,7 +169,7 @@ def descend(
 
 def _halved(
     land: OnPoints | InModes, c: np.ndarray, energy: float, step: np.ndarray, gain: float, noise: float
-) -> tuple[float, Point]:
+) -> tuple[float, Expansion]:
     """A length at which the energy has fallen by enough, from 1 down, and where that leads; 0 if there is none."""
     t = 1.0
     while True:

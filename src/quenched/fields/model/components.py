@@ -65,6 +65,7 @@ class ClassData(_ComponentData):
     """
 
     links: ClassVar[tuple[type[Link], ...]] = (Logits, LogDensity)
+    convex: ClassVar[bool] = True
 
     points: Any = eqx.field(converter=reals)
     labels: Any = eqx.field(converter=reals)
@@ -99,13 +100,14 @@ class ClassData(_ComponentData):
 
     def row_energy(self, values: Array) -> Array:
         r"""$-\ln P_k$."""
-        at = jnp.asarray(self.labels, int).reshape(-1, 1)
-        return jax.nn.logsumexp(values, axis=1) - jnp.take_along_axis(values, at, axis=1)[:, 0]
+        every: Any = values
+        at = jnp.asarray(self.labels, int)
+        return jax.nn.logsumexp(values, axis=1) - every[jnp.arange(len(at)), at]
 
     def expand_rows(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         r"""$P - \delta$ and $\mathrm{diag} P - P P^T$."""
         rows, at = np.arange(len(values)), np.asarray(self.labels).astype(int)
-        total = scipy.special.logsumexp(values, axis=1)
+        total: Any = scipy.special.logsumexp(values, axis=1)
         P = np.exp(values - total[:, None])
         bends = -P[:, :, None] * P[:, None, :]
         bends[:, np.arange(P.shape[1]), np.arange(P.shape[1])] += P
@@ -126,6 +128,9 @@ class VectorData(_ComponentData):
         weights: how often each row counts; by default once.
         places, shares: on a grid, the flat places of the inputs and their shares.
     """
+
+    convex: ClassVar[bool] = True
+    quadratic: ClassVar[bool] = True
 
     points: Any = eqx.field(converter=reals)
     targets: Any = eqx.field(converter=reals)

@@ -50,6 +50,11 @@ class KernelData(Likelihood):
                 raise InputError(f"Argument `weights` must have one number for each of the {len(self.kernel)} rows, "
                                  f"but its shape is {np.shape(self.weights)}.")  # fmt: skip
 
+    @property
+    def total(self) -> float:
+        """How many rows there are, each counted with its weight."""
+        return float(len(self.kernel) if self.weights is None else np.sum(self.weights))
+
     def prepared(self, grid: Grid) -> KernelData:
         """Equal rows as one, so that many rounded values cost what their different ones do."""
         if np.shape(self.kernel)[1] != grid.size:
@@ -95,6 +100,11 @@ class BlurredData(Likelihood):
         checks.not_negative("width", self.width)
         if np.size(self.points) == 0:
             raise InputError("Argument `points` must have at least one point, but there is none.")
+
+    @property
+    def total(self) -> float:
+        """How many rows there are, each counted with its weight."""
+        return float(np.shape(self.points)[0] if self.weights is None else np.sum(self.weights))
 
     def prepared(self, grid: Grid) -> KernelData:
         """As the matrix of kernels on a grid."""
@@ -158,6 +168,11 @@ class BinnedData(Likelihood):
         checks.not_negative("unit", unit)
         half = np.asarray(unit, float) / 2
         return cls(table - half, table + half, weights)
+
+    @property
+    def total(self) -> float:
+        """How many rows there are, each counted with its weight."""
+        return float(np.shape(self.low)[0] if self.weights is None else np.sum(self.weights))
 
     def prepared(self, grid: Grid) -> KernelData:
         """As the matrix of intervals on a grid."""

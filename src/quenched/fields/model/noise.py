@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -29,6 +29,8 @@ ROUNDED = 0.05
 
 class Noise(eqx.Module):
     """The density of residuals."""
+
+    convex: ClassVar[bool] = True
 
     @abc.abstractmethod
     def energy(self, residual: Any) -> Any:
@@ -154,6 +156,8 @@ class MixtureNoise(Noise):
         shares: $p_j$, which sum to 1; by default equal.
     """
 
+    convex: ClassVar[bool] = False
+
     means: Any = eqx.field(converter=reals)
     variances: Any = eqx.field(converter=reals, default=1.0)
     shares: Any = eqx.field(converter=reals, default=None)
@@ -228,6 +232,16 @@ class NoisyData(RowData):
         if np.ndim(self.targets) != 1:
             raise InputError("Argument `targets` must have one number for each of the points, but its shape is "
                              f"{np.shape(self.targets)}.")  # fmt: skip
+
+    @property
+    def convex(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the energy of the noise is convex."""
+        return self.noise.convex
+
+    @property
+    def quadratic(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the noise is Gaussian."""
+        return isinstance(self.noise, GaussianNoise)
 
     def row_energy(self, values: Array) -> Array:
         """$V(y - h)$."""

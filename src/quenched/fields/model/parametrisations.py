@@ -12,7 +12,7 @@ r"""Further links: other functions of the density that can be smooth a priori, a
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -120,7 +120,7 @@ class Bounded(Link):
         for _ in range(POLISHES):  # at the root a Newton step has the derivatives of the root
             excess, slope = jax.jvp(lambda v: self._excess(v, square), (u,), (jnp.ones_like(u),))
             u = u - excess / slope
-        return jnp.multiply(jnp.exp(u), field)
+        return jnp.asarray(jnp.exp(u) * field)
 
     def argument(self, field: Array) -> Array:
         r"""$\phi$."""
@@ -144,8 +144,8 @@ class Logits(Link):
     erratum F325]
     """
 
-    exponential: ClassVar[bool] = True
-    linear: ClassVar[bool] = True
+    exponential = True
+    linear = True
 
     def project(self, field: Array) -> Array:
         """Nothing to do."""

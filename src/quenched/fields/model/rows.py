@@ -20,6 +20,7 @@ import scipy.sparse
 
 from quenched.core import checks
 from quenched.core.types import Array, InputError
+from quenched.fields.model.expansion import Curvature
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import Likelihood
 from quenched.fields.model.links import Direct, Link
@@ -39,8 +40,8 @@ def weigh_rows(axes: tuple[Axis, ...], rows: np.ndarray, *, additive: bool = Fal
     return places, np.concatenate([share for _, share in hats], axis=1)
 
 
-@dataclasses.dataclass(frozen=True)
-class RowCurvature:
+@dataclasses.dataclass(frozen=True, eq=False)
+class RowCurvature(Curvature):
     r"""The Hessian of the data, $S^T V'' S$, kept as its parts.
 
     Attributes:
@@ -144,17 +145,26 @@ class RowData(Likelihood):
         """Whether the field is a sum of fields of one column each."""
         return False
 
+    @property
+    def total(self) -> float:
+        """How many rows there are, each counted with its weight."""
+        return float(np.shape(self.points)[0] if self.weights is None else np.sum(self.weights))
+
     def prepared(self, grid: Grid) -> RowData:
-        """Placed on a grid."""
+        """Placed on a grid that it fits."""
         if self.places is not None:
             return self
+        self.check_rows(grid)
+        return self.placed(grid)
+
+    def placed(self, grid: Grid) -> RowData:
+        """Placed on a grid."""
         axes = self._inputs(grid)
         rows = checks.numbers("points", self.points)
         rows = rows[:, None] if rows.ndim == 1 else rows
         columns = axes[0].points if self.additive else len(axes)
         if rows.ndim != 2 or rows.shape[1] != columns:
             raise InputError(f"Argument `points` must be rows of {columns} numbers, but its shape is {rows.shape}.")
-        self.check_rows(grid)
         places, shares = weigh_rows(axes, rows, additive=self.additive)
         return dataclasses.replace(self, places=places, shares=shares)
 

@@ -143,10 +143,12 @@ class _Search:
         """The most probable smoothness and noise, of those that are not given; None if rows decide no polynomials."""
         n, s = self.data.total, np.sort(self.modes.values.ravel()) * np.prod([axis.length for axis in self.grid.axes])
         f = int(np.sum(s == 0))
+        if not n > f:
+            return None
         top, bottom = np.log(SURE * n / s[f]), np.log(UNSURE * n / s[-1])
         first = self.look(float(np.exp(top)), strength, noise, None)
         known = np.linalg.eigvalsh(first.trial.fit.data_hessian[:f, :f])  # pyright: ignore[reportOptionalSubscript]
-        if not (n > f and known[0] > DECIDED * known[-1]):
+        if not known[0] > DECIDED * known[-1]:
             return None
         start = first.trial.fit
         if strength is not None and noise is not None:
