@@ -37,10 +37,12 @@ REWEIGHED, SMALL = 30, 1e-3
 """Rounds of least squares that find a start, and residuals and weights below which rows are all alike."""
 ROUNDING = 0.3
 """Share of the scale within which kinks are rounded."""
+DEAD = 0.25
+"""Share of the scale up to which the insensitive error costs nothing."""
 LOSSES = {
     "absolute": lambda s: LaplaceNoise(s, rounding=ROUNDING * s),
     "huber": HuberNoise,
-    "epsilon": lambda s: InsensitiveNoise(s, epsilon=s, rounding=ROUNDING * s),
+    "epsilon": lambda s: InsensitiveNoise(s, epsilon=DEAD * s, rounding=ROUNDING * s),
 }
 """What the noise is, by the name of a loss, at some scale."""
 
