@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-PEERS, BENCHMARKS, FORECASTS, TRUST = (
+PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION = (
     "<!-- peers -->",
     "<!-- benchmarks -->",
     "<!-- forecasts -->",
     "<!-- trust -->",
+    "<!-- calibration -->",
 )
 """Above the first mark stands what is written by hand; below them what `benchmarks.peers`, `benchmarks`,
-`benchmarks.forecast_splits` and `benchmarks.trust` write."""
+`benchmarks.forecast_splits`, `benchmarks.trust` and `benchmarks.calibration` write."""
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence]) -> str:
@@ -33,7 +34,7 @@ def machine() -> str:
 
 def section(text: str, mark: str) -> str:
     """What stands below a mark, up to the next."""
-    marks = (PEERS, BENCHMARKS, FORECASTS, TRUST)
+    marks = (PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION)
     below = text.split(mark)[1]
     for other in marks[marks.index(mark) + 1 :]:
         below = below.split(other)[0]

@@ -97,7 +97,7 @@ def drawn(law: Any, rule: Any, sizes: np.ndarray, accuracy: float) -> None:
     with jax.enable_x64(True):
         draws = Draws(law, rule, sizes, KEY, None, None)
         for i in range(len(sizes)):
-            draws.draw(i, accuracy, None)
+            draws.draw(i, accuracy)
 
 
 def low_rank() -> Iterator[tuple]:

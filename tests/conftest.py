@@ -19,6 +19,8 @@ jax.config.update("jax_compilation_cache_dir", str(CACHE))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
+UNREADABLE = "Error reading persistent compilation cache entry:UserWarning"
+
 # The same examples in every run, and on a loaded machine they may take as long as they need.
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("tests")
@@ -29,7 +31,7 @@ threadpoolctl.threadpool_limits(1, user_api="blas")
 
 def pytest_configure(config):
     """A program that the other worker is just writing cannot be read: it is compiled again, and that is no failure."""
-    config.addinivalue_line("filterwarnings", "ignore:Error reading persistent compilation cache entry:UserWarning")
+    config.addinivalue_line("filterwarnings", f"ignore:{UNREADABLE}")
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ def answers(request):
     law, rule, controls, size, data = CASES[request.param]
     home, student = package(request.param), STUDENT.get(request.param, rule)
     theory = home.curve(law, student, **controls)
-    points = home.measure(law, student, **controls, **size, runs=3, key=KEY)
+    points = home.measure(law, student, **controls, **size, runs=4, key=KEY)
     return request.param, law, student, controls, theory, points, home.fit(rule, data, key=KEY)
 
 
@@ -202,7 +202,7 @@ def test_theory_and_simulation_have_the_same_form(answers):
         assert theory[name].dims in ((*controls, *own), (*controls, "branch", *own)), name
     assert points.attrs["source"] == "simulation"
     assert points.attrs["seed"].startswith("threefry2x32:")
-    assert int(points.runs.max()) == 3
+    assert int(points.runs.max()) == 4
     assert int(points.failed.max()) == 0
 
 

@@ -63,8 +63,8 @@ def theory() -> Ready:
     from quenched import processes
     from quenched.processes.model import numbers
     from quenched.processes.theory.closures import Cavity, counts_of
-    from quenched.processes.theory.equations import solve
     from quenched.processes.theory.responses import Exact
+    from quenched.processes.theory.state import solve
 
     amplitude, length, noise = KERNEL
     rule = processes.GaussianProcess(amplitude**2 * kernels.ExpSquared(length), noise)

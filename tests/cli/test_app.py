@@ -21,12 +21,13 @@ import quenched
 from quenched import outliers, prototypes
 from quenched.cli import digits, entry, options, screen
 from quenched.core.types import InputError
+from tests.conftest import UNREADABLE
 
 CURVE = ["curve", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2"]
 PLAIN = ["curve", "prototypes", "--rule", "vq", "--alpha", "1"]
 SIMULATE = ["simulate", "prototypes", "--rule", "lvq1", "--prior", "0.8", "--rate", "0.2", "--alpha", "1,2"]
-CHAIN = ["--size", "20", "--simulator", "chain", "--tests", "50", "--batch", "3"]
-"""One compiled program for any number of runs, also in other processes."""
+CHAIN = ["--size", "20", "--simulator", "chain", "--tests", "50", "--batch", "64"]
+"""The program of all simulations with 32 runs or more, also in other processes."""
 
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -153,7 +154,7 @@ def test_a_branch_is_chosen_by_name(run):
 
 
 def test_a_search_is_chosen_by_name():
-    found = options.science("outliers")
+    found = options.find_science("outliers")
     words = {"alpha": "2", "search": "iteration"}
     controls = options.declare(found, found.package.measure, None, "hard-selection", words, [])[2]
     assert controls == {"alpha": 2, "search": outliers.Iteration()}
@@ -176,13 +177,13 @@ def test_too_few_runs_to_compare_are_still_printed(run):
 
 
 def test_names_of_rules():
-    rules = options.science("prototypes").rules
+    rules = options.find_science("prototypes").rules
     names = {"lvq1": "LVQ1", "LVQ1": "LVQ1", "lvq-plus": "LVQPlus", "lvq+": "LVQPlus", "lvq2.1": "LVQ21", "vq": "VQ"}
     assert {written: options.pick("--rule", rules, written).__name__ for written in names} == names
 
 
 def test_names_of_laws_and_the_default_law():
-    laws = options.science("prototypes").laws
+    laws = options.find_science("prototypes").laws
     assert list(laws) == ["two-clusters", "clusters"]
     assert options.pick("--law", laws, None) is prototypes.TwoClusters
 
@@ -198,7 +199,7 @@ def test_values():
 def test_fields_of_the_general_law_are_arrays_and_names_that_both_have_are_prefixed():
     words = ["--law-labels=1,-1,1", "--priors", "0.5,0.25,0.25", "--gram", "1,0,0/0,1,0/0,0,1", "--alpha", "1",
              "--rule-labels", "1,1,-1"]  # fmt: skip
-    found = options.science("prototypes")
+    found = options.find_science("prototypes")
     extra = options.extra_options(words)
     law, rule, controls = options.declare(found, found.package.curve, "clusters", "vq", extra, [])
     assert (law.labels, rule.labels, controls) == ((1, -1, 1), (1, 1, -1), {"alpha": 1.0})
@@ -206,7 +207,7 @@ def test_fields_of_the_general_law_are_arrays_and_names_that_both_have_are_prefi
 
 
 def test_a_field_of_two_numbers_is_one_value_and_rows_sweep_it():
-    found = options.science("prototypes")
+    found = options.find_science("prototypes")
     for text, swept in (("1,0.25", None), ("1,0.25/1,1", [[1, 0.25], [1, 1]])):
         law, _, controls = options.declare(
             found, found.package.curve, None, "vq", {"variances": text, "alpha": "1"}, []
@@ -216,12 +217,12 @@ def test_a_field_of_two_numbers_is_one_value_and_rows_sweep_it():
 
 
 def test_starts():
-    found = options.science("prototypes")
-    assert isinstance(options.start(found, "near-origin"), prototypes.NearOrigin)
-    assert options.start(found, "norm=0.5").norm == 0.5
-    assert options.start(found, None) is None
+    found = options.find_science("prototypes")
+    assert isinstance(options.find_start(found, "near-origin"), prototypes.NearOrigin)
+    assert options.find_start(found, "norm=0.5").norm == 0.5
+    assert options.find_start(found, None) is None
     with pytest.raises(InputError, match=r"R=\.\.\.;Q=\.\.\."):
-        options.start(found, "R=1")
+        options.find_start(found, "R=1")
 
 
 # What goes wrong
@@ -346,7 +347,7 @@ def test_a_fault_of_ours_is_one_line_unless_a_traceback_is_asked_for(run, monkey
 def test_warnings_are_one_line(run, monkeypatch):
     import warnings
 
-    monkeypatch.setattr(options, "science", lambda name: warnings.warn("beware", RuntimeWarning, stacklevel=1))
+    monkeypatch.setattr(options, "find_science", lambda name: warnings.warn("beware", RuntimeWarning, stacklevel=1))
     with pytest.warns(RuntimeWarning):
         warnings.warn("pytest itself sees warnings", RuntimeWarning, stacklevel=1)
     with warnings.catch_warnings():
@@ -386,9 +387,8 @@ def test_compiled_programs_do_not_fill_the_disk(run, tmp_path, monkeypatch):
 def test_ctrl_c_keeps_the_finished_pieces(tmp_path, launch):
     folder = tmp_path / "pieces"
     start = "import sys; from quenched.cli import main; sys.exit(main())"
-    many = [*CHAIN, "--runs", "50001", "--folder", folder]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = launch("-c", start, *SIMULATE, *many, **pipes)
+    words = ["-W", f"ignore:{UNREADABLE}", "-c", start, *SIMULATE, *CHAIN, "--runs", "200001", "--folder", folder]
+    process = launch(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     limit = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < limit and not list(folder.glob("*.piece")):
         time.sleep(0.05)

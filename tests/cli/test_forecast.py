@@ -326,7 +326,7 @@ def test_words_cannot_give_a_table_and_one_sentence_points_to_forecast(run, join
 
 
 def test_laws_and_rules_of_a_table_can_be_looked_at(joined):
-    found = options.introspect("processes")
+    found = options.find_science("processes")
     assert (list(found.laws), list(found.rules), found.starts) == (["empirical"], ["gaussian-process"], {})
     told = StringIO()
     for verb in (processes.curve, processes.measure):

@@ -122,4 +122,4 @@ def test_the_headline_is_right_on_tables_of_different_kinds(X, y, allowed):
 
 def test_rounding_of_a_range():
     assert [digits.total(m, 120) for m in (121.2, 155.4, 743.0, 12345.0)] == ["121", "155", "740", "12,000"]
-    assert [digits.about(m) for m in (3.4, 743.0, 2871.0, 123456.0)] == ["3", "740", "2,900", "120,000"]
+    assert [digits.total(m) for m in (3.4, 743.0, 2871.0, 123456.0)] == ["3", "740", "2,900", "120,000"]

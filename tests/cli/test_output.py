@@ -119,7 +119,7 @@ def test_quiet_says_nothing_but_errors(run, table, tmp_path, forecast, curve):
     code, out, err = run("forecast", table, "--target", "z", "--quiet")
     assert (code, out, err.startswith("quenched: Column 'z'")) == (2, "", True)
     assert run(*CURVE, "--quiet") == (0, "", "")
-    simulated = ("--rule", "lvq1", "--size", "8", "--runs", "3", "--alpha", "1")
+    simulated = ("--rule", "lvq1", "--size", "20", "--runs", "4", "--alpha", "1")
     assert run("simulate", "prototypes", *simulated, "--quiet") == (0, "", "")
     assert run("density", table, "--column", "a", "--quiet") == (0, "", "")
 

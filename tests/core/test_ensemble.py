@@ -77,7 +77,7 @@ def test_mean_and_standard_error():
 def test_caller_settings_neither_change_nor_matter():
     before = jax.config.jax_enable_x64  # pyright: ignore[reportAttributeAccessIssue]
     one = run(POINTS, runs=4)
-    program_module._compiled.cache_clear()
+    program_module._programs.clear()
     with jax.enable_x64(not before), jax.threefry_partitionable(False):
         other = run(POINTS, runs=4)
         assert jax.config.jax_enable_x64 is not before  # pyright: ignore[reportAttributeAccessIssue]

@@ -11,7 +11,7 @@ import pytest
 
 import quenched
 from quenched import outliers
-from quenched.core.extras import load_extra
+from quenched.core.system import load_extra
 from quenched.core.types import InputError
 
 

@@ -6,6 +6,7 @@ import pytest
 from quenched.core import flow
 from quenched.core.types import Outcome
 from tests import tolerances
+from tests.programs import compiled
 
 
 def decay(t, y, rate):
@@ -14,26 +15,26 @@ def decay(t, y, rate):
 
 def test_integrates_exponential_decay(double):
     times = jnp.linspace(0.0, 5.0, 6)
-    path = jax.jit(lambda rate: flow.integrate(decay, jnp.array([2.0]), times, rate))(0.7)
+    path = compiled(lambda rate: flow.integrate(decay, jnp.array([2.0]), times, rate))(0.7)
     np.testing.assert_allclose(path.states[:, 0], 2 * np.exp(-0.7 * np.asarray(times)), rtol=tolerances.FLOW)
     assert np.all(path.outcome == Outcome.converged)
 
 
 def test_divergence_is_an_outcome(double):
-    path = jax.jit(lambda y: flow.integrate(lambda t, y, _: y, y, jnp.array([1.0, 100.0]), bound=1e6))(jnp.ones(1))
+    path = compiled(lambda y: flow.integrate(lambda t, y, _: y, y, jnp.array([1.0, 100.0]), bound=1e6))(jnp.ones(1))
     assert path.outcome.tolist() == [Outcome.converged, Outcome.diverged]
     assert np.isfinite(path.states[0, 0])
     assert np.isnan(path.states[1, 0])
 
 
 def test_running_out_of_steps_is_an_outcome(double):
-    path = jax.jit(lambda y: flow.integrate(decay, y, jnp.array([1e3]), 1.0, max_steps=16))(jnp.ones(1))
+    path = compiled(lambda y: flow.integrate(decay, y, jnp.array([1e3]), 1.0, max_steps=16))(jnp.ones(1))
     assert path.outcome.tolist() == [Outcome.stalled]
 
 
 def test_gradient_through_a_flow(double):
     end = lambda rate: flow.integrate(decay, jnp.array([2.0]), jnp.array([3.0]), rate).states[0, 0]  # noqa: E731
-    assert float(jax.jit(jax.grad(end))(0.7)) == pytest.approx(-6 * np.exp(-2.1), rel=tolerances.GRADIENT)
+    assert float(compiled(jax.grad(end))(0.7)) == pytest.approx(-6 * np.exp(-2.1), rel=tolerances.GRADIENT)
 
 
 def test_settle_finds_rest_and_its_stability(double):
@@ -63,7 +64,7 @@ def test_the_host_takes_the_same_steps_as_the_compiled_program(double):
     times = np.array([0.0, 0.5, 3.0, 5.0])
     host = flow.follow(lambda t, y: np.array([-y[0] * y[1], np.sin(t) * y[0] - y[1]]), np.array([2.0, 1.0]), times)
     field = lambda t, y, _: jnp.stack([-y[0] * y[1], jnp.sin(t) * y[0] - y[1]])  # noqa: E731
-    path = jax.jit(lambda y: flow.integrate(field, y, jnp.asarray(times)))(jnp.array([2.0, 1.0]))
+    path = compiled(lambda y: flow.integrate(field, y, jnp.asarray(times)))(jnp.array([2.0, 1.0]))
     np.testing.assert_allclose(host.states, path.states, atol=tolerances.MACHINE)
     assert np.all(host.outcome == Outcome.converged)
 

@@ -17,6 +17,7 @@ from quenched.core import replica
 from quenched.core.proof import agreement
 from quenched.core.types import InputError, Outcome
 from tests import tolerances
+from tests.programs import compiled
 from tests.systems import ridge
 
 SLOPE = 2e-6
@@ -75,7 +76,7 @@ CASES = {
 }
 
 
-@jax.jit
+@compiled
 def derivatives(problem, alpha, point):
     """First derivatives of the free energy by the reverse mode and as averages, second ones by the forward mode."""
 
@@ -230,7 +231,7 @@ def test_check_values_of_mixtures(double):
             np.testing.assert_allclose([getattr(near, name), on_host[name]], getattr(found, name), atol=tolerances.SAME)
 
 
-@jax.jit
+@compiled
 def curvature(t):
     """First and second derivatives of the equations along a line on which order parameters and a jump move."""
 
@@ -246,7 +247,7 @@ def test_second_derivatives_of_the_equations_are_exact_where_the_map_jumps(doubl
     np.testing.assert_allclose(ours, (up - down) / 2e-5, rtol=0, atol=SLOPE * np.abs(ours).max())
 
 
-@jax.jit
+@compiled
 def overlaps(eta, alpha, start):
     """A state of selection, and the derivatives of its numbers by eta."""
 
@@ -265,14 +266,14 @@ def overlaps(eta, alpha, start):
 def test_check_values_of_selection_and_its_derivatives(double, eta, start, jumps):
     """Of mixtures they are tested in tests/mixtures."""
     alpha, step = 20.0, 1e-5
-    found, slope = overlaps(eta, alpha, start)
+    found, slope = overlaps(eta, alpha, np.array(start))
     assert int(found.outcome) == Outcome.converged
     assert np.isinf(float(found.stability)) == jumps
     if not jumps:
         np.testing.assert_allclose([found.R, found.Q], [0.93714, 0.92554], atol=tolerances.DIGITS)
         assert float(found.free_energy) == pytest.approx(-8.86851, abs=tolerances.DIGITS)
         assert float(found.stability) < 1
-    up, down = (np.array(overlaps(eta + side * step, alpha, found[:3])[0][:5]) for side in (1, -1))
+    up, down = (np.array(overlaps(eta + side * step, alpha, np.array(found[:3]))[0][:5]) for side in (1, -1))
     assert np.abs(np.asarray(slope)).min() > 1e-3  # every one of them is felt
     np.testing.assert_allclose(slope, (up - down) / (2 * step), rtol=0, atol=SLOPE * np.abs(np.asarray(slope)).max())
 

@@ -10,6 +10,7 @@ from quenched.core.saddle import Setting
 from quenched.core.saddle.state import solve_linear
 from quenched.core.types import InputError, Outcome
 from tests import tolerances
+from tests.programs import compiled
 from tests.systems import magnets
 from tests.systems.cubic import CUBIC, Numbers, moment
 
@@ -31,13 +32,13 @@ def test_a_state_and_its_first_and_second_derivatives(double):
     exact = moment(a, b)
     by_a = b**2 * (4 / 3 * a ** (1 / 3) + a ** (-2 / 3) / 3)
     by_aa = b**2 * (4 / 9 * a ** (-2 / 3) - 2 / 9 * a ** (-5 / 3))
-    value, slopes = jax.jit(jax.value_and_grad(m, (0, 1)))(a, b)
+    value, slopes = compiled(jax.value_and_grad(m, (0, 1)))(a, b)
     np.testing.assert_allclose([value, *slopes], [exact, by_a, 2 * exact / b], rtol=tolerances.ALGEBRA)
-    bends = jax.jit(jax.hessian(m, (0, 1)))(a, b)
+    bends = compiled(jax.hessian(m, (0, 1)))(a, b)
     np.testing.assert_allclose(
         bends, [[by_aa, 2 * by_a / b], [2 * by_a / b, 2 * exact / b**2]], rtol=tolerances.ALGEBRA
     )
-    many = jax.jit(jax.vmap(m, (0, None)))(jnp.array([a, 8.0]), b)
+    many = compiled(jax.vmap(m, (0, None)))(jnp.array([a, 8.0]), b)
     np.testing.assert_allclose(many, [exact, 2 * b**2 * 9], rtol=tolerances.ALGEBRA)
 
 
@@ -53,7 +54,7 @@ def test_implicit_derivatives_of_a_magnet(double):
     def state(h, T):
         return saddle.state(magnets.IN_FIELD, Setting(h, T), jnp.array([0.9])).x[0]
 
-    m, slopes = jax.jit(jax.value_and_grad(state, (0, 1)))(0.05, T)
+    m, slopes = compiled(jax.value_and_grad(state, (0, 1)))(0.05, T)
     expected = magnets.susceptibility(m, T)
     np.testing.assert_allclose(slopes, [expected, -np.arctanh(m) * expected], rtol=tolerances.ALGEBRA)
 

@@ -16,6 +16,7 @@ from quenched.core.types import Outcome
 from quenched.estimators import FieldConditional, FieldRegressor
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.practice import conditional
+from tests import programs
 from tests.estimators.rows import growing, waves
 from tests.tolerances import ALGEBRA
 
@@ -169,7 +170,7 @@ def test_minimum_and_evidence_are_those_of_the_energy(order):
         return -jnp.sum(counts * (g - log_Z[:, None])) + 0.5 * jnp.sum(K * c**2)
 
     with jax.enable_x64(True):
-        look = jax.jit(lambda c: (jax.grad(energy)(c), jax.hessian(energy)(c), energy(c)))
+        look = programs.compiled(lambda c: (jax.grad(energy)(c), jax.hessian(energy)(c), energy(c)))
         slope, H, E = (np.asarray(part) for part in look(fit.modes.coefficients(fit.field)))
     np.testing.assert_allclose(slope, 0, atol=1e-5)
     free = K == 0

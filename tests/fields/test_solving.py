@@ -264,6 +264,16 @@ def test_starts_are_normalised_and_kernels_smooth_by_the_inverse(link):
             np.testing.assert_allclose(found, P / (P.sum(axis=1, keepdims=True) * grid.spacing), rtol=1e-9)
 
 
+def test_a_start_with_hardly_any_density_where_data_are_is_no_obstacle():
+    """There the Hessian overflows."""
+    grid = Grid(over=[Axis(0, 1, points=24)])
+    rows = grid.over[0].coordinates[np.random.default_rng(3).binomial(23, 0.4, 60)]
+    problem = Problem(DensityData(rows), SquareRoot(grid), Gaussian(1e-2 * Laplacian(grid)))
+    fit = solve(problem, start=(Uniform(), Truncated()), max_steps=20)
+    assert fit.converged
+    assert fit.energy == pytest.approx(-60.6462495315, abs=1e-9)
+
+
 def test_one_repeated_value_has_a_density():
     value = LINE.over[0].coordinates[5]
     fit = solve(Problem(DensityData([value] * 20), LogDensity(LINE), Gaussian(0.1 * Laplacian(LINE))))

@@ -156,7 +156,7 @@ def test_a_file_larger_than_memory_is_refused_before_it_is_read(tmp_path, monkey
     path = tmp_path / "huge.csv"
     path.write_text("a,b\n1,2\n")
     os.truncate(path, 2**42)  # a hole: 4 TB that take no place on the disk
-    monkeypatch.setattr(sources, "_read_text", lambda source, codec: pytest.fail("it was read"))
+    monkeypatch.setattr(sources, "_parse", lambda source, codec, **_: pytest.fail("it was read"))
     with pytest.raises(InputError, match=r"must fit in memory, but it has 4\.4e\+03 GB"):
         io.read_table(path)
 
@@ -176,7 +176,7 @@ def test_a_compressed_file_is_as_large_as_what_comes_out_of_it(tmp_path, monkeyp
     assert path.stat().st_size < 50_000
     assert io.read_table(path).inputs.shape == (1_000_000, 2)
     monkeypatch.setattr(sources, "available_memory", lambda: 2e7)  # enough for half of it
-    monkeypatch.setattr(sources, "_read_text", lambda source, codec: pytest.fail("it was read"))
+    monkeypatch.setattr(sources, "_parse", lambda source, codec, **_: pytest.fail("it was read"))
     with pytest.raises(
         InputError, match=r"fit in memory, but it has at least 0\.00\d+ GB unpacked .* of which 0\.02 GB"
     ):

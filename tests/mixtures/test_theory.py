@@ -9,6 +9,7 @@ from quenched.core.types import InputError
 from quenched.mixtures import theory
 from quenched.mixtures.model import MaximumLikelihood, TwoGaussians
 from quenched.mixtures.theory import equations
+from tests.programs import compiled
 from tests.systems import clusters
 from tests.systems.selection import nodes
 from tests.tolerances import ALGEBRA, GRADIENT, PRINTED, QUADRATURE, SAME
@@ -84,6 +85,27 @@ def test_where_lines_do_not_exist_they_are_absent():
     assert list(found.ordered_random_outcome.values) == ["absent", "converged", "absent"]
     assert list(found.replica_symmetry_outcome.values) == ["absent", "converged", "converged"]
     assert np.isfinite(found.splitting_random).all()
+
+
+def test_lines_of_clusters_far_apart():
+    """They lie close to the splitting, and the curve changes there; one that cannot be resolved is marked."""
+    separation = 60.0
+    alphas = 4 / separation**4 * np.array([1.2, 8.0, 1000.0])
+    found = theory.phase_lines(TwoGaussians(separation), alpha=alphas)
+    np.testing.assert_allclose(
+        [found.alpha_c, found.alpha_end], 4 / separation**4 * np.array([1, np.pi / 2]), rtol=1e-9
+    )
+    l = separation**2 / 2
+    np.testing.assert_allclose(found.splitting_ordered, (1 + l) * (1 + 1 / (alphas * l)), rtol=1e-9)
+    assert found.replica_symmetry_outcome.values.tolist() == ["converged", "converged", "stalled"]
+    near = at(alphas[0], separation, float(found.ordered_random[0]) * np.array([1 - 1e-6, 1 + 1e-6]))
+    assert near.phase.values.tolist() == ["random", "ordered"]
+    near = at(alphas[1], separation, float(found.replica_symmetry[1]) * np.array([1 - 1e-6, 1 + 1e-6]))
+    assert near.stability[0] > 1 > near.stability[1]
+    along = theory.transitions(
+        TwoGaussians(), MaximumLikelihood(float(found.ordered_random[0])), along="separation", alpha=alphas[0]
+    )
+    np.testing.assert_allclose(along.ordered_random, separation, rtol=1e-6)
 
 
 def test_transitions_along_the_separation_are_those_along_the_width():
@@ -245,7 +267,7 @@ def test_the_pure_function_is_the_curve_and_has_two_derivatives(double):
         _, value, found = jax.jvp(lambda w: error(w, *rest), (width,), (1.0,), has_aux=True)
         return value, found
 
-    @jax.jit
+    @compiled
     @jax.vmap
     def every(width, *rest):
         value, bend, found = jax.jvp(lambda w: slope(w, *rest), (width,), (1.0,), has_aux=True)

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from quenched.core.types import Outcome
 from quenched.outliers.learner.classes import Classes, Freedom, Rows, State
 from quenched.outliers.learner.search import climb, descend, learn
-from quenched.outliers.learner.selection import Hard, Soft
 from quenched.outliers.model import Flips, HardSelection, Hebb, Iteration, SoftSelection
 from tests.tolerances import ALGEBRA, MACHINE, MINIMUM, SAME
 
 P, N, W = 60, 7, 9
 FINE = {"accuracy": 1e-13, "passes": 10_000}
 PAPER = Freedom(float(N))
-KINDS = {"soft": Soft(), "hard": Hard()}
+KINDS = {"soft": SoftSelection(), "hard": HardSelection()}
 
 
 def draw(seed=1998, gamma=10.0, eta=0.0, scale=1.0):
@@ -65,7 +64,7 @@ worlds = given(
 def test_no_step_raises_the_energy(seed, gamma, eta, scale):
     """EM's law, in plain, stretched and hard steps, from anywhere."""
     rows, start = draw(seed, gamma, eta, scale)
-    for selection, stretch in ((Soft(), True), (Soft(), False), (Hard(), False)):
+    for selection, stretch in ((SoftSelection(), True), (SoftSelection(), False), (HardSelection(), False)):
         model = Classes(rows, PAPER, selection)
         path = [climb(model, start, accuracy=1e-13, passes=n, stretch=stretch).energy for n in range(1, 12)]
         assert np.all(np.diff(path, axis=0) <= 1e-11 * (1 + np.abs(path[0])))
@@ -75,7 +74,7 @@ def test_a_step_is_the_printed_one():
     """Equations (24), (25) and (27) to (29), what is unknown of the centre included."""
     rows, start = draw()
     start = start._replace(unknown=np.linspace(0.0, 0.3, W)[:, None])
-    hard, soft = Classes(rows, PAPER, Hard()), Classes(rows, PAPER, Soft())
+    hard, soft = Classes(rows, PAPER, HardSelection()), Classes(rows, PAPER, SoftSelection())
     after, variance = (leaf[:, 0] for leaf in hard.maximize(hard.expect(start), start)[:2])
     plain = start._replace(unknown=np.zeros((W, 1)))
     mean = soft.maximize(soft.expect(plain), plain).centres[:, 0]
@@ -91,7 +90,7 @@ def test_a_step_is_the_printed_one():
 
 def test_the_energies_are_the_printed_ones():
     rows, start = draw()
-    model = Classes(rows, PAPER, Soft())
+    model = Classes(rows, PAPER, SoftSelection())
     soft = model.energy(model.expect(start), start)
     found = learn(HardSelection(), rows, start, PAPER, search=Iteration(), **FINE)
     for k in range(W):
@@ -129,7 +128,7 @@ def test_worlds_together_are_worlds_alone(kind):
 
 def test_stretched_steps_end_where_plain_ones_do():
     rows, start = draw()
-    model = Classes(rows, PAPER, Soft())
+    model = Classes(rows, PAPER, SoftSelection())
     plain, fast = (climb(model, start, **FINE, stretch=s) for s in (False, True))
     np.testing.assert_allclose(plain.state.centres, fast.state.centres, atol=MINIMUM)
     assert fast.passes.sum() < 0.8 * plain.passes.sum()
@@ -147,7 +146,7 @@ def test_the_descent_ends_where_no_flip_lowers_the_energy(seed, gamma, eta, scal
     after = learn(HardSelection(), rows, start, PAPER, search=Flips(), **FINE)
     assert np.all(after.outcome == Outcome.converged)
     assert np.all(after.energy <= before.energy + SAME)
-    model = Classes(rows, PAPER, Hard())
+    model = Classes(rows, PAPER, HardSelection())
     np.testing.assert_array_equal(model.expect(after.state).p, after.sums.p)
     for k in (0, W - 1):
         x, V = examples(rows, k), after.sums.p[k]
@@ -183,7 +182,7 @@ def anywhere(rng, classes, size, gamma=None, spread=None, eta=None):
 def test_em_never_goes_down(seed, hard, gamma, spread, eta, classes):
     rng = np.random.default_rng(seed)
     rows = table(seed, classes, rows=40, omega=rng.uniform(0.1, 3, 40), power=3)
-    model = Classes(rows, Freedom(0.1, gamma, spread, eta), Hard() if hard else Soft())
+    model = Classes(rows, Freedom(0.1, gamma, spread, eta), HardSelection() if hard else SoftSelection())
     state, levels = anywhere(rng, classes, 4, gamma=0.3), []
     for _ in range(30):
         sums = model.expect(state)
@@ -229,7 +228,7 @@ def test_the_level_is_the_log_posterior(kind):
 def test_descent_of_weighted_rows_ends_where_none_is_worth_changing(seed, weighted):
     rng = np.random.default_rng(seed)
     rows = table(seed, rows=30, size=3, omega=rng.choice([0.5, 1.0, 2.0], 30) if weighted else None)
-    model, state = Classes(rows, Freedom(0.2), Hard()), anywhere(rng, 3, 3, 0.4, 1.5, 0.5)
+    model, state = Classes(rows, Freedom(0.2), HardSelection()), anywhere(rng, 3, 3, 0.4, 1.5, 0.5)
 
     def of(p):
         total = np.add.reduceat(p[:, None] * rows.Z, rows.ends[:-1])

@@ -13,7 +13,6 @@ from quenched.core.types import InputError, Outcome
 from quenched.outliers import learner
 from quenched.outliers.learner.classes import Classes, Freedom, Rows, State
 from quenched.outliers.learner.search import descend
-from quenched.outliers.learner.selection import Hard
 from quenched.outliers.model import Gibbs, HardSelection, Hebb, SoftSelection
 from tests.tolerances import ALGEBRA, FIXED_POINT, SAME
 
@@ -183,7 +182,7 @@ def test_hard_selection_and_its_scales_belong_together(seed):
     X, S, _ = world(seed=seed)
     found = learner.fit(HardSelection(), (X, S), midpoint=0.0, accuracy=FINE)
     x, p, scales = X * S[:, None], found.selected, (found.gamma, found.spread, found.eta)
-    model = Classes(Rows(x, np.ones(P), np.array([0, P])), Freedom(float(N), gamma=True, eta=True), Hard())
+    model = Classes(Rows(x, np.ones(P), np.array([0, P])), Freedom(float(N), gamma=True, eta=True), HardSelection())
     state = State(found.centres[None, 1:], found.unknown[None, 1:], *(np.array([one]) for one in scales))
     sums = model.add_up(p[None], (p @ x)[None, None], np.zeros(1), state)
     again = model.maximize(sums, state)

@@ -14,8 +14,9 @@ from quenched.core import replica, saddle
 from quenched.core.types import InputError, Outcome
 from quenched.outliers.model import Contaminated, Gibbs, HardSelection, Hebb, SoftSelection
 from quenched.outliers.theory import curve, gibbs, hard, soft, state
-from quenched.outliers.theory.setting import free_of_units, numbers, unknowns
+from quenched.outliers.theory.setting import free_of_units, numbers, scales, unknowns
 from quenched.outliers.theory.state import RELAXATIONS, THEORIES, guess, read
+from tests.programs import compiled
 from tests.tolerances import EXACT, PRINTED, SAME
 
 BRUTE = 1e-6
@@ -45,13 +46,13 @@ def evaluated(rule, alpha, eta, R, Q, z):
 def hard_states():
     """Hard selection at alpha = 20 for several eta side by side."""
     with jax.enable_x64(True):
-        found = jax.jit(jax.vmap(lambda eta: state(Contaminated(10.0, eta), HardSelection(), 20.0)))(ETAS)
+        found = compiled(jax.vmap(lambda eta: state(Contaminated(10.0, eta), HardSelection(), 20.0)))(ETAS)
         return [jax.tree.map(lambda v, k=k: float(v[k]), found) for k in range(len(ETAS))]
 
 
 # ---- averages of soft selection
 
-AVERAGED = jax.jit(lambda m, s, b, nodes: soft.averages(m, s, b, nodes))
+AVERAGED = compiled(lambda m, s, b, nodes: soft.averages(m, s, b, nodes))
 AVERAGES = 1e-10
 """Against adaptive quadrature; the largest weight is 1."""
 
@@ -199,7 +200,7 @@ def test_hard_equations_are_the_closed_ones(double, hard_states):
     found = hard_states[2]
     setting = numbers(law(3.0), HardSelection(), 20.0)
     Qh, ch = map(float, hard.eliminate(found.R, found.Q, found.z, setting))
-    slopes = jax.jit(jax.grad(hard.free_energy, argnums=(0, 1, 2, 3, 4)))(found.R, found.Q, found.z, Qh, ch, setting)
+    slopes = compiled(jax.grad(hard.free_energy, argnums=(0, 1, 2, 3, 4)))(found.R, found.Q, found.z, Qh, ch, setting)
     np.testing.assert_allclose(slopes, 0, atol=SAME)
     np.testing.assert_allclose(Qh, 20 * found.selected, rtol=1e-12)
 
@@ -236,23 +237,32 @@ def test_a_drawn_vector_is_one_more_teacher(double):
 
 def test_at_temperature_one_the_field_is_closed(double):
     a, b = jnp.linspace(-30, 10, 9), jnp.asarray(2.5)
-    found = jax.jit(gibbs.fields)(a, b, jnp.asarray(1.0), np.linspace(-8.0, 10.0, 200))
+    found = compiled(gibbs.fields)(a, b, jnp.asarray(1.0), np.linspace(-8.0, 10.0, 200))
     p = jax.nn.sigmoid(a + b / 2)
     np.testing.assert_allclose(found.phi, jax.nn.softplus(a + b / 2), rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(found.first, p, rtol=1e-10)
     np.testing.assert_allclose(found.second, p * (1 - p), rtol=1e-9, atol=1e-13)
 
 
+@jax.jit
+def gibbs_energy(overlaps, theta, nodes):
+    r"""$-(T/N) \ln \int dJ e^{-H/T}$ of the order parameters (R, q, Q)."""
+    (R, q, Q), T = overlaps, theta.temperature
+    m, s, b = scales(R, Q, q, Q - q, theta)
+    phi = theta.weights @ jnp.sum(nodes.weight * gibbs.fields(m[:, None] + s * nodes.x, b, 1 / T, nodes.y).phi, axis=1)
+    return (Q - T * ((Q - R * R) / (Q - q) + jnp.log(2 * jnp.pi * (Q - q)))) / 2 - theta.alpha * T * phi
+
+
 def test_gibbs_equations_are_the_gradient(double):
     """Away from a state: in (R, q, Q) the free energy has the slopes that the equations say."""
     R, q, z, T = np.array([0.7, 0.75, 0.2, 0.6])
-    Q, theta = q + T * z, numbers(law(2.5), Gibbs(temperature=0.6), 12.0)
-    nodes = gibbs.find_nodes(R, q, Q, theta)
-    f_R, f_q, f_Q = jax.jit(jax.grad(gibbs.free_energy, argnums=(0, 1, 2)))(R, q, Q, theta, nodes)
+    at, theta = (R, q, q + T * z), numbers(law(2.5), Gibbs(temperature=0.6), 12.0)
+    nodes = gibbs.DRAWN.landmarks(unknowns(R, q, z), theta)
+    f_R, f_q, f_Q = compiled(jax.grad(gibbs_energy))(at, theta, nodes)
     found = evaluated(Gibbs(temperature=0.6), 12.0, 2.5, R, q, z)
     expected = z / np.sqrt(q) * f_R, 2 * z * (f_q + f_Q), -2 * z * z * T / q * f_q
     np.testing.assert_allclose(found.equations, expected, atol=EXACT)
-    np.testing.assert_allclose(found.free_energy, gibbs.free_energy(R, q, Q, theta, nodes), rtol=SAME)
+    np.testing.assert_allclose(found.free_energy, gibbs_energy(at, theta, nodes), rtol=SAME)
 
 
 def test_cold_gibbs_learning_is_soft_selection(double):
@@ -270,11 +280,12 @@ def test_the_energy_of_gibbs_learning_is_a_derivative(double):
     """d(f/T)/d(1/T) of the whole free energy, at its saddle."""
     T, d = 0.5, 1e-3
     found = at(Gibbs(temperature=T), 20.0, 2.0)
-    whole = jax.jit(gibbs.free_energy)
+    whole = compiled(gibbs_energy)
 
     def f(T):
         theta = numbers(law(2.0), Gibbs(temperature=T), 20.0)
-        return float(whole(found.R, found.q, found.Q, theta, gibbs.find_nodes(found.R, found.q, found.Q, theta)))
+        x = unknowns(found.R, found.q, (found.Q - found.q) / T)
+        return float(whole((found.R, found.q, found.Q), theta, gibbs.DRAWN.landmarks(x, theta)))
 
     low, high = 1 / (1 / T + d), 1 / (1 / T - d)  # at a saddle order parameters may stay
     np.testing.assert_allclose((f(low) / low - f(high) / high) / (2 * d), found.free_energy, rtol=1e-5)
@@ -289,7 +300,7 @@ def test_the_pure_function_gives_the_states_of_the_host_and_their_derivatives(do
         found = state(Contaminated(10.0, eta), rule, 20.0)
         return found.R, found
 
-    (_, found), slope = jax.jit(jax.value_and_grad(value, has_aux=True))(2.0)
+    (_, found), slope = compiled(jax.value_and_grad(value, has_aux=True))(2.0)
     host = at(rule, 20.0, 2.0)
     for name in host._fields[:-2]:
         np.testing.assert_allclose(getattr(found, name), getattr(host, name), rtol=SAME, err_msg=name)
@@ -305,7 +316,7 @@ def test_side_by_side_is_one_by_one(hard_states):
 
 
 def test_jit_is_eager(double):
-    eager, jitted = (f(law(2.0), Hebb(), 20.0) for f in (state, jax.jit(state)))
+    eager, jitted = (f(law(2.0), Hebb(), 20.0) for f in (state, compiled(state)))
     for name in ("R", "Q", "Phi", "free_energy"):
         np.testing.assert_allclose(getattr(eager, name), getattr(jitted, name), rtol=1e-14)
 

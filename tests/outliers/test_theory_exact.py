@@ -12,6 +12,7 @@ from quenched import outliers
 from quenched.core.types import Outcome
 from quenched.outliers.theory import state
 from quenched.papers.dietrich1998 import printed
+from tests.programs import compiled
 from tests.systems import selection
 
 EXACT = 1e-8
@@ -35,7 +36,7 @@ LOST = [  # gamma, alpha, eta: R, Q, z, f of the state of least free energy
 ]
 
 
-@jax.jit
+@compiled
 def gibbs(gamma, alpha, eta, T):
     return state(outliers.Contaminated(gamma, eta), outliers.Gibbs(temperature=T), alpha)
 
@@ -111,7 +112,7 @@ def test_every_arm_of_soft_selection_is_kept(given, exact):
     np.testing.assert_allclose([lowest.R, lowest.Q, lowest.z, lowest.free_energy], exact, rtol=1e-6)
 
 
-@jax.jit
+@compiled
 def bend(eta, near):
     """The second derivative of R by eta at a state that is known."""
 

@@ -20,8 +20,9 @@ SMALL = {"size": 40, "runs": 10}
 
 
 def make():
-    """All figures and claims: the theory as it is, experiments much smaller than the paper's."""
+    """All figures and claims: theory at fewer sample sizes, experiments much smaller than the paper's."""
     patch = pytest.MonkeyPatch()
+    patch.setattr(drawn, "QUICK_SIZES", 6)
     few = {"sizes": [10, 20], "runs": 20}
     for home, name, given in (outliers, "measure", SMALL), (drawn, "onsets", few), (statements, "onsets", few):
         verb = getattr(home, name)

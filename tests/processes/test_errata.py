@@ -12,8 +12,8 @@ from quenched.papers.malzahn2002 import sets
 from quenched.processes import Cavity, Variational, measure, theory
 from quenched.processes.kernels import numbers_of
 from quenched.processes.theory.closures import counts_of
-from quenched.processes.theory.equations import solve
 from quenched.processes.theory.responses import Exact
+from quenched.processes.theory.state import solve
 from tests.processes import cases
 
 

@@ -13,10 +13,8 @@ from quenched.core.results import load, save
 from quenched.core.types import InputError
 from quenched.processes import learner
 from quenched.processes.kernels import numbers_of
-from quenched.processes.learner import prior
 from quenched.processes.model import Empirical, GaussianProcess
 from quenched.processes.practice import examples_for, forecast, trials
-from quenched.processes.simulation import subsets
 from quenched.processes.theory import continuation
 from tests.processes.forecasts import RULE, VALUES, N, answer, fixed, world
 
@@ -152,9 +150,9 @@ def test_few_rows_are_measured_and_not_continued():
 
 def test_standard_errors_of_subsets_are_those_of_repetitions():
     X, y = world(N, 0)
-    known = prior.prior_of(Empirical(X, y), RULE)
-    left = continuation.leave_out(trials.modes_of(known), known.s2).residual
-    found = [subsets.measure_subsets(known, left, 12, 0.05, np.random.default_rng(k)) for k in range(60)]
+    known = trials.prior_of(Empirical(X, y), RULE)
+    left = continuation.leave_out(known.modes(), known.s2).residual
+    found = [trials.measure_subsets(known, left, 12, 0.05, np.random.default_rng(k)) for k in range(60)]
     z = [(one.error - np.mean([f.error for f in found])) / one.stderr for one in found]
     assert 0.6 < np.std(z) < 1.25  # Student's factor is in the standard errors
 
@@ -196,9 +194,9 @@ def test_a_kernel_may_be_a_matrix():
 def test_large_tables_have_a_factor(monkeypatch):
     """The low-rank way, here at full accuracy, says what the dense way says."""
     X, y = world(N, 0)
-    monkeypatch.setattr(prior, "LARGEST_DENSE", N - 1)
-    monkeypatch.setattr(prior, "LARGEST_FALLBACK", N - 1)
-    monkeypatch.setattr(prior, "NEGLECTED", 1e-9)
+    monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
+    monkeypatch.setattr(trials, "LARGEST_FALLBACK", N - 1)
+    monkeypatch.setattr(trials, "NEGLECTED", 1e-9)
     result = fixed(X, y, examples=[15, N, 2 * N], key=jax.random.key(0))
     np.testing.assert_allclose(result["error"], answer()["error"].sel(examples=[15, N, 2 * N]), rtol=1e-5)
     assert 0 < result.attrs["neglected"] < 1e-9 * RULE.noise
@@ -208,20 +206,20 @@ def test_the_rank_of_a_factor_follows_from_what_it_neglects(monkeypatch):
     """The degrees of freedom and the error of a factor, against the dense kernel; a default rule, and any kernel."""
     X, y = world(N, 0)
     law = Empirical(X, y)
-    monkeypatch.setattr(prior, "LARGEST_DENSE", N - 1)
+    monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
     for rule in (learner.default_rule(law), RULE):
         dense = np.asarray(numbers_of(law, rule)[0].K)
-        known = prior.prior_of(law, rule)
+        known = trials.prior_of(law, rule)
         assert known.F.shape[1] < N / 2
-        assert known.neglected <= prior.NEGLECTED * rule.noise
+        assert known.neglected <= trials.NEGLECTED * rule.noise
         np.testing.assert_allclose(np.mean(np.diagonal(dense) - np.sum(known.F**2, axis=1)), known.neglected, atol=1e-9)
         assert np.linalg.eigvalsh(dense - known.F @ known.F.T).min() > -1e-9
         df = [np.trace(K @ np.linalg.inv(K + rule.noise * np.eye(N))) for K in (dense, known.F @ known.F.T)]
-        assert 0 <= df[0] - df[1] <= prior.NEGLECTED * N
+        assert 0 <= df[0] - df[1] <= trials.NEGLECTED * N
 
 
 def test_a_factor_of_what_is_no_kernel_is_refused(monkeypatch):
-    monkeypatch.setattr(prior, "LARGEST_DENSE", N - 1)
+    monkeypatch.setattr(trials, "LARGEST_DENSE", N - 1)
     X = np.random.default_rng(0).normal(size=(N, 6))
     with pytest.raises(InputError, match=r"positive definite at these rows.*distance=L2Distance\(\)"):
         fixed(X, X[:, 0] ** 2, rule=GaussianProcess(kernels.Matern52(30.0), 1e-6))

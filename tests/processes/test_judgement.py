@@ -11,8 +11,8 @@ from tinygp import kernels
 from quenched.core import progress
 from quenched.core.types import InputError
 from quenched.processes.model import GaussianProcess
-from quenched.processes.practice import copies, forecast, trials
-from quenched.processes.simulation import subsets
+from quenched.processes.practice import forecast, trials
+from quenched.processes.practice.table import find_copies
 from tests.processes.forecasts import RULE, VALUES, N, answer, fixed, world
 
 room = importlib.import_module("quenched.processes.practice.forecast")  # its name is that of the function
@@ -92,11 +92,11 @@ def test_rows_that_agree_by_chance_are_no_copies():
     words = draw.integers(0, 3, size=(100, 2)).astype(float)
     own = np.arange(100)
     for y in (draw.normal(size=100), np.round(words[:, 0] + 0.5 * draw.normal(size=100))):
-        np.testing.assert_array_equal(copies.groups(words, y), own)
-    np.testing.assert_array_equal(copies.groups(np.tile(words, (2, 1)), np.tile(own, 2)), np.tile(own, 2))
+        np.testing.assert_array_equal(find_copies(words, y), own)
+    np.testing.assert_array_equal(find_copies(np.tile(words, (2, 1)), np.tile(own, 2)), np.tile(own, 2))
     grades = np.round(draw.normal(size=100))
     X = np.tile(draw.normal(size=(100, 2)), (2, 1))
-    np.testing.assert_array_equal(copies.groups(X, np.tile(grades, 2)), np.tile(own, 2))
+    np.testing.assert_array_equal(find_copies(X, np.tile(grades, 2)), np.tile(own, 2))
 
 
 def test_noise_has_no_grade_a():
@@ -114,7 +114,7 @@ def test_noise_has_no_grade_a():
 
 def test_large_tables_say_first_numbers_and_progress(monkeypatch, capsys):
     monkeypatch.setattr(room, "FIRST_TUNED", 60)
-    monkeypatch.setattr(subsets, "LARGEST_TUNED", 80)
+    monkeypatch.setattr(trials, "LARGEST_TUNED", 80)
     monkeypatch.setattr(progress, "PAUSE", 0.01)
     X, y = world(120, 0)
     result = forecast(X, y, examples=[120, 240])
@@ -128,7 +128,7 @@ def test_large_tables_say_first_numbers_and_progress(monkeypatch, capsys):
 
 def test_a_default_forecast_compiles_nothing_that_grows_with_the_table(monkeypatch):
     """The default kernel is tuned and factorised on the host: 8 rows do not wait for a compiler."""
-    for name in ("evaluate", "evaluate_diagonal", "numbers_of"):
+    for name in ("_call", "numbers_of"):
         monkeypatch.setattr(f"quenched.processes.kernels.{name}", None)
     check_refused(forecast(*world(8, 0), examples=[4, 8]), "at least 50 rows")
 
@@ -243,6 +243,7 @@ def test_tables_that_cannot_be_worked_with(change, words):
         ({"examples": [10, 10]}, "`examples` must increase"),
         ({"rule": "rbf"}, "`rule` must be a GaussianProcess"),
         ({"rule": None}, "`rule` must be given when `tune` is False"),
+        ({"rule": GaussianProcess(np.eye(3), 0.1)}, "`kernel` must give a matrix of 60 x 60 rows"),
         ({"check": -1}, "`check` must be at least 0"),
         ({"accuracy": 0}, "`accuracy` must be positive"),
         ({"names": ["a"]}, "`names` must name each of the 2 columns"),

@@ -14,7 +14,7 @@ from tinygp.kernels.distance import L1Distance, L2Distance
 
 from quenched.core.types import InputError
 from quenched.processes.kernels import evaluate, recognise
-from quenched.processes.learner import default_rule, fit, most_likely
+from quenched.processes.learner import default_rule, evidence, fit, most_likely
 from quenched.processes.learner.evidence import Surprise, descend
 from quenched.processes.model import Empirical, GaussianProcess
 from tests.tolerances import ALGEBRA, GRADIENT
@@ -111,7 +111,7 @@ def test_rows_with_weights_are_repeated_rows(table, rule):
     part = Empirical(table.inputs[once], table.targets[once], centre=centre, scale=scale)
     evidence = fit(rule, part).log_evidence
     assert fit(rule, table, weights=once).log_evidence == pytest.approx(evidence, abs=ALGEBRA)
-    assert Surprise(table, rule, once)(np.zeros(6))[0] == pytest.approx(-evidence, abs=ALGEBRA)
+    assert Surprise(part, rule)(np.zeros(6))[0] == pytest.approx(-evidence, abs=ALGEBRA)
 
 
 DEFAULT = GaussianProcess(1.3 * transforms.Linear(1 / LENGTHS, kernels.ExpSquared(0.7)), 0.2)
@@ -120,10 +120,10 @@ DEFAULT = GaussianProcess(1.3 * transforms.Linear(1 / LENGTHS, kernels.ExpSquare
 @pytest.mark.parametrize("subset", [False, True])
 def test_gradient_of_the_evidence_is_that_of_differences(table, rule, subset):
     """Of any kernel, and of the default one, which is not compiled."""
-    weights = (np.arange(50) % 3 > 0).astype(float) if subset else np.ones(50)
+    part = table.take(np.flatnonzero(np.arange(50) % 3)) if subset else table
     theta = np.array([0.3, -0.2, 0.4, 0.1, -0.3, 0.2])
     for one in (rule, DEFAULT):
-        surprise = Surprise(table, one, weights)
+        surprise = Surprise(part, one)
         differences = [(surprise(theta + h)[0] - surprise(theta - h)[0]) / 2e-5 for h in 1e-5 * np.eye(6)]
         np.testing.assert_allclose(surprise(theta)[1], differences, rtol=GRADIENT, atol=GRADIENT)
 
@@ -168,19 +168,19 @@ def test_tuning_from_the_default_rule_learns_from_a_noisy_table():
 
 def test_the_default_kernel_on_the_host_is_the_compiled_one(table):
     """Value, gradient and covariances, with rows left out; and other kernels are not taken for it."""
-    weights, theta = (np.arange(50) % 3 > 0).astype(float), np.array([0.3, -0.2, 0.4, 0.1, -0.3, 0.2])
-    scales, K = recognise(table, DEFAULT), evaluate(DEFAULT.kernel, table.inputs, table.inputs)
+    part, theta = table.take(np.flatnonzero(np.arange(50) % 3)), np.array([0.3, -0.2, 0.4, 0.1, -0.3, 0.2])
+    scales, K = recognise(DEFAULT.kernel, table.inputs), evaluate(DEFAULT.kernel, table.inputs, table.inputs)
     np.testing.assert_allclose(scales.evaluate(table.inputs, table.inputs), K, rtol=ALGEBRA)
     own = GaussianProcess(_Scaled(np.array(1.3), 1 / LENGTHS, np.array(0.7)), 0.2)
-    (value, slope), (wanted, gradient) = (Surprise(table, one, weights)(theta) for one in (DEFAULT, own))
+    (value, slope), (wanted, gradient) = (Surprise(part, one)(theta) for one in (DEFAULT, own))
     np.testing.assert_allclose(value, wanted, rtol=ALGEBRA)
     np.testing.assert_allclose(slope, gradient, rtol=1e-8, atol=ALGEBRA)
     for other in (kernels.Matern52(0.7, distance=L2Distance()), kernels.ExpSquared(0.7, distance=L1Distance())):
-        assert recognise(table, GaussianProcess(1.3 * transforms.Linear(LENGTHS, other), 0.2)) is None
+        assert recognise(1.3 * transforms.Linear(LENGTHS, other), table.inputs) is None
     for kernel in (kernels.ExpSquared(0.7), K, 1.3 * transforms.Linear(0.5, kernels.ExpSquared(0.7)), own.kernel):
-        assert recognise(table, GaussianProcess(kernel, 0.2)) is None
+        assert recognise(kernel, table.inputs) is None
     faint = GaussianProcess(DEFAULT.kernel, 1e-30)
-    hopeless = Surprise(table, faint, weights)(np.array([0, -9.0, -9, -9, 0, 0]))
+    hopeless = Surprise(part, faint)(np.array([0, -9.0, -9, -9, 0, 0]))
     assert hopeless[0] == np.inf or np.isfinite(hopeless[0])
 
 
@@ -213,6 +213,11 @@ def test_descent_leaves_a_matrix_alone(table, rule):
     best = most_likely(table, GaussianProcess(K, 0.2), steps=10)
     np.testing.assert_array_equal(best.kernel, K)
     assert best.noise != 0.2
+    rows = np.arange(0, 50, 2)
+    part = most_likely(table, GaussianProcess(K, 0.2), weights=np.arange(50) % 2 == 0, steps=10)
+    alone = most_likely(table.take(rows), GaussianProcess(K[np.ix_(rows, rows)], 0.2), steps=10)
+    assert part.noise == pytest.approx(alone.noise, rel=1e-9)
+    assert part.noise != best.noise
 
 
 def _cliff(theta):
@@ -245,8 +250,9 @@ def test_descent_keeps_off_what_is_not_a_number():
 
 
 @pytest.mark.parametrize(("bound", "least"), [(10.0, 0.02), (1e9, 1e-6)])
-def test_descent_stays_within_bounds(bound, least):
-    assert descend(_noise, START, bound=bound).noise == pytest.approx(least, rel=1e-6)
+def test_descent_stays_within_bounds(monkeypatch, bound, least):
+    monkeypatch.setattr(evidence, "FARTHEST", bound)
+    assert descend(_noise, START).noise == pytest.approx(least, rel=1e-6)
 
 
 def _noise(theta):
@@ -302,8 +308,8 @@ def test_bad_input_is_refused_in_one_sentence(table, rule):
         fit(rule.kernel, table)
     with pytest.raises(InputError, match="`weights` must be 0 or 1"):
         most_likely(table, rule, weights=np.full(50, 0.5))
-    with pytest.raises(InputError, match="`bound` must"):
-        descend(_noise, START, bound=0.5)
+    with pytest.raises(InputError, match="not all 0"):
+        most_likely(table, rule, weights=np.zeros(50))
     with pytest.raises(InputError, match="`weights` must be a number of at least 0"):
         fit(rule, table, weights=-np.ones(50))
     with pytest.raises(InputError, match="`steps` must"):

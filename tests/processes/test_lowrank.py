@@ -6,7 +6,7 @@ import pytest
 
 from quenched.processes import GaussianProcess, theory
 from quenched.processes.kernels import numbers_of
-from quenched.processes.theory import lowrank, responses
+from quenched.processes.theory import responses
 from quenched.processes.theory.responses import Exact, LowRank
 from tests.processes import cases
 from tests.tolerances import ALGEBRA, EXACT, MACHINE, SAME
@@ -64,10 +64,10 @@ def test_the_bound_on_what_is_neglected_holds():
     u = np.full(80, 1.5)
     exact = Exact(n.K).respond(u).diagonal()
     for rank in (5, 20, 50):
-        factor = lowrank.factorise(law, rule, rank)
-        np.testing.assert_allclose(factor.neglected + np.sum(factor.prior.F**2, axis=1), np.diagonal(n.K))
-        low = factor.prior.respond(u).diagonal()
-        assert 0 < np.mean(np.abs(low - exact)) <= lowrank.variance_bound(factor, low, u)
+        prior = responses.factorise(law, rule, rank)
+        np.testing.assert_allclose(prior.E / responses.KEPT + np.sum(prior.F**2, axis=1), np.diagonal(n.K))
+        low = prior.respond(u).diagonal()
+        assert 0 < np.mean(np.abs(low - exact)) <= responses.variance_bound(prior, low, u)
 
 
 def test_half_of_what_is_neglected_is_kept(monkeypatch):
@@ -78,10 +78,10 @@ def test_half_of_what_is_neglected_is_kept(monkeypatch):
     exact = np.mean(Exact(n.K).respond(u).diagonal())
 
     def off(kept):
-        monkeypatch.setattr(lowrank, "KEPT", kept)
-        return float(np.mean(lowrank.factorise(law, rule, 30).prior.respond(u).diagonal()) / exact - 1)
+        monkeypatch.setattr(responses, "KEPT", kept)
+        return float(np.mean(responses.factorise(law, rule, 30).respond(u).diagonal()) / exact - 1)
 
-    half = off(lowrank.KEPT)
+    half = off(responses.KEPT)
     assert off(0.0) < -0.2
     assert off(1.0) > 0.2
     assert abs(half) < 0.01

@@ -23,6 +23,7 @@ from quenched.processes import (
 from quenched.processes.model import MEASURES
 from quenched.processes.practice.curve import BLOCK, MOST_BLOCKS, Draws
 from quenched.processes.theory import trust
+from tests import programs
 from tests.processes import cases
 
 TRUSTED = 0.015
@@ -113,7 +114,7 @@ def test_deviations_of_draws_have_unit_variance(spread, skewed):
     for _ in range(600):
         normal = draw.normal(size=MOST_BLOCKS)
         blocks = np.exp(width * normal - width**2 / 2) if skewed else 1 + spread * normal
-        point = Told(blocks).draw(0, 0.03, None)
+        point = Told(blocks).draw(0, 0.03)
         z.append(float((point["oob_error"] - 1) / point["oob_error_stderr"]))
         assert int(point["draws"]) >= 16 * BLOCK.draws
     assert np.sqrt(np.mean(np.square(z))) == pytest.approx(1.0, abs=UNIT)
@@ -129,7 +130,7 @@ def test_draws_on_a_table_with_rare_large_targets():
         K = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / 4) + 1e-8 * np.eye(40)
         law, rule = Empirical(X, y), GaussianProcess(K, 0.01)
         with jax.enable_x64(True):
-            point = Draws(law, rule, RARE, jax.random.key(seed), None, None).draw(0, 0.1, None)
+            point = Draws(law, rule, RARE, jax.random.key(seed), None, None).draw(0, 0.1)
         known = worlds.World("", K, np.asarray(law.standard()), 0.01)
         truth = worlds.trained(known, worlds.poisson_counts(known, 20.0, 100, draw))[:, 0].reshape(100, -1).mean(axis=1)
         error = np.hypot(float(point["oob_error_stderr"]), truth.std(ddof=1) / 10)
@@ -181,7 +182,7 @@ def test_tuning_for_the_predicted_error_lowers_the_measured_one():
     assert after < 0.9 * before
     assert after < 1.02 * other
     with jax.enable_x64(True):
-        state = jax.jit(theory.state)
+        state = programs.compiled(theory.state)
         predicted = [float(state(law, rule, 80.0).oob_error) for rule in (aimed, likely, start)]
     assert predicted == sorted(predicted)
 

@@ -21,7 +21,7 @@ from quenched.processes.model import (
     GaussianProcess,
     PoissonTotal,
 )
-from quenched.processes.simulation.measure import LatinHypercube, Plain, draw_counts, measure, stratified, world_of
+from quenched.processes.simulation.measure import LatinHypercube, Plain, draw_counts, measure, stratified
 from tests.processes import cases
 from tests.tolerances import SAME
 
@@ -90,9 +90,8 @@ def counts(simulator, key, runs, total=POISSON):
     """The counts `[runs, sizes, draws, N]` of the first point of a measurement."""
     with jax.enable_x64(True), jax.threefry_partitionable(True):
         n, _ = numbers_of(LAW, RULE)
-        world = world_of(n, SIZES)
         keys = [jax.random.fold_in(jax.random.fold_in(key, 0), run) for run in range(runs)]
-        return np.stack([draw_counts(k, world, simulator, total, 30) for k in keys])
+        return np.stack([draw_counts(k, (n, SIZES), simulator, total, 30) for k in keys])
 
 
 @functools.cache

@@ -19,9 +19,9 @@ from quenched.processes.kernels import numbers_of
 from quenched.processes.theory import crossings, trust
 from quenched.processes.theory.closures import counts_of
 from quenched.processes.theory.curve import Reference, Solver, estimates_632
-from quenched.processes.theory.equations import solve
 from quenched.processes.theory.responses import Exact
-from quenched.processes.theory.state import measures_of
+from quenched.processes.theory.state import measures_of, solve
+from tests import programs
 from tests.processes import cases
 from tests.tolerances import ALGEBRA, DIGITS
 
@@ -155,7 +155,7 @@ def test_reference_is_refitting():
     assert known.no_information == pytest.approx(np.mean((y[:, None] - f) ** 2), rel=1e-10)
 
 
-@functools.partial(jax.jit, static_argnames="closure")
+@functools.partial(programs.compiled, static_argnames="closure")
 def _slope(K, s2, mu, g, closure):
     """The Jacobian of the fixed-point map, by automatic differentiation."""
     return jax.jacfwd(lambda g: Exact(K).respond(closure.site(g, counts_of(mu), s2).u).diagonal())(g)
@@ -213,11 +213,12 @@ def test_gradients(double, closure):
 
     start = (jnp.asarray(lengths), jnp.asarray(1.2), jnp.asarray(0.05), jnp.asarray(45.0), jnp.asarray(0.0))
     flat, back = jax.flatten_util.ravel_pytree(start)
-    both = jax.jit(jax.value_and_grad(lambda x: oob(back(x))))  # one program for values and slopes
-    slope = both(flat)[1]
+    flat = np.asarray(flat)
+    both = programs.compiled(jax.value_and_grad(lambda x: oob(back(x))))  # one program for values and slopes
+    slope = np.asarray(both(flat)[1])
 
     def function(x):
-        return both(x)[0]
+        return float(both(x)[0])
 
     for k in range(flat.size):
         h = 1e-4 * max(float(flat[k]), 1.0)
@@ -238,7 +239,7 @@ def test_state_is_the_curve_before_anything_is_added(double, monkeypatch, closur
     monkeypatch.setattr(crossings, "LARGEST", 0)
     law, rule = cases.five()
     one, many = (
-        jax.jit(theory.state)(law, rule, 4.0, closure),
+        programs.compiled(theory.state)(law, rule, 4.0, closure),
         theory.curve(law, rule, examples=[2, 4], closure=closure),
     )
     for name, value in one._asdict().items():
@@ -329,8 +330,9 @@ def test_bad_input():
         GaussianProcess(np.ones((2, 3)), 0.1)
     with pytest.raises(InputError, match="symmetric"):
         GaussianProcess(np.array([[1.0, 0.5], [0.2, 1.0]]), 0.1)
-    with pytest.raises(InputError, match="5 x 5"):
-        theory.curve(law, GaussianProcess(np.eye(3), 0.1), examples=3)
+    for rank, sweep in ((None, {}), (2, {}), (2, {"kernel": [np.eye(6)] * 2})):
+        with pytest.raises(InputError, match="5 x 5"):
+            theory.curve(law, GaussianProcess(np.eye(5 if sweep else 3), 0.1), examples=3, rank=rank, **sweep)
     with pytest.raises(InputError, match="rank"):
         theory.curve(law, rule, examples=3, rank=0)
 

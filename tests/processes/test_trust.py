@@ -26,8 +26,8 @@ from quenched.processes import (
 from quenched.processes.kernels import numbers_of
 from quenched.processes.theory import crossings
 from quenched.processes.theory.closures import counts_of
-from quenched.processes.theory.equations import solve
 from quenched.processes.theory.responses import Exact
+from quenched.processes.theory.state import solve
 from tests.processes import cases
 
 MEASURES = ("oob_error", "error", "posterior_variance")

@@ -1,6 +1,5 @@
 """Rest states: check values, closed forms, and the flow itself."""
 
-import jax
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -9,8 +8,8 @@ from quenched import prototypes
 from quenched.core.types import InputError
 from quenched.prototypes import model, theory
 from quenched.prototypes.theory import rest_states
-from quenched.prototypes.theory.asymptote import _linear
-from tests import tolerances
+from quenched.prototypes.theory.state import linear
+from tests import programs, tolerances
 from tests.prototypes.cases import BROKEN, A, B
 from tests.systems import lvq21, vq
 
@@ -70,7 +69,7 @@ def test_listed_states_are_at_rest_and_grow_as_they_say(double):
         found = prototypes.asymptote(law, rule, small_rate=True)
         for name in found.state.values[found.outcome.values == "converged"]:
             R, Q = found.R.sel(state=name).values, found.Q.sel(state=name).values
-            drift, jacobian = _linear(n, np.concatenate([R.ravel(), Q[np.triu_indices(2)]]))
+            drift, jacobian = linear(n, np.concatenate([R.ravel(), Q[np.triu_indices(2)]]))
             np.testing.assert_allclose(drift, 0.0, atol=1e-9)
             growth = np.linalg.eigvals(np.asarray(jacobian)).real.max()
             assert float(found.growth.sel(state=name)) == pytest.approx(growth, abs=1e-6), (rule, name)
@@ -209,7 +208,7 @@ def test_unspecialised_state_of_vq_is_closed(double):
     R, Q = theory.unspecialised_overlaps(A, 0.2)
     np.testing.assert_allclose(R, [[0.8, 0.2]] * 2)
     assert np.sqrt(Q[0, 0] + Q[1, 1] - 2 * Q[0, 1]) == pytest.approx(vq.distance(0.2), abs=1e-12)
-    field = jax.jit(theory.field)
+    field = programs.compiled(theory.field)
     for law, rate in ((A, 0.2), (B, 0.3)):
         drift = field(law, prototypes.VQ(rate), *theory.unspecialised_overlaps(law, rate))
         for part in drift:

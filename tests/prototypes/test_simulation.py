@@ -14,6 +14,10 @@ from tests.prototypes.test_theory import compiled
 
 KEY = jax.random.key(2006)
 
+THREE = prototypes.Clusters([0.5, 0.3, 0.2], (1, -1, -1), [1.5, 1.0, 1.0], [1.0, 0.5, 0.8],
+                            [[1.0, 0.2, 0.0], [0.2, 1.0, -0.3], [0.0, -0.3, 1.0]])  # fmt: skip
+FALLING = prototypes.LVQ1(prototypes.Decay(0.4, 10.0), labels=(1, -1, -1))
+
 CASES = {
     "LVQ1": (A, prototypes.LVQ1(0.2), None),
     "LVQ+": (A, prototypes.LVQPlus(0.2), None),
@@ -21,9 +25,8 @@ CASES = {
     "unequal variances": (B, prototypes.LVQ1(0.2), None),
     "LVQ2.1": (A, prototypes.LVQ21(0.2), None),
     "three prototypes, three clusters, schedule": (  # at two prototypes the same averages: `test_theory.py`
-        prototypes.Clusters([0.5, 0.3, 0.2], (1, -1, -1), [1.5, 1.0, 1.0], [1.0, 0.5, 0.8],
-                            [[1.0, 0.2, 0.0], [0.2, 1.0, -0.3], [0.0, -0.3, 1.0]]),
-        prototypes.LVQ1(prototypes.Decay(0.4, 10.0), labels=(1, -1, -1)),
+        THREE,
+        FALLING,
         prototypes.Overlaps(R=[[0.3, 0.0, 0.0], [0.0, 0.2, 0.1], [0.0, 0.1, 0.2]], Q=0.2 * np.eye(3)),
     ),
 }  # fmt: skip
@@ -35,12 +38,15 @@ LATE = [1.0, 2.0, 5.0, 10.0, 15.0, 20.0]
 rejected. The chain, which costs less, goes further in all of them."""
 
 
+DIRECT = {"runs": 100, "tests": 100, "batch": 100}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_theory_and_both_simulators_agree(name):
     law, rule, start = CASES[name]
     times = LATE if name == "LVQ1" else EARLY
     curve = prototypes.curve(law, rule, alpha=ALPHA, start=start)
-    direct = prototypes.measure(law, rule, alpha=times, size=200, runs=100, start=start, tests=100, key=KEY)
+    direct = prototypes.measure(law, rule, alpha=times, size=200, start=start, key=KEY, **DIRECT)
     chain = prototypes.measure(law, rule, alpha=TIMES, size=200, start=start, key=jax.random.key(7), **CHAIN)
     assert int(direct.failed) == 0
     assert int(chain.failed) == 0
@@ -55,21 +61,24 @@ def test_theory_and_both_simulators_agree(name):
 
 
 TOGETHER = {
-    "two at the origin": (prototypes.LVQ1(0.2), prototypes.Overlaps(np.zeros((2, 2)), np.zeros((2, 2)))),
+    "two at the origin": (A, prototypes.LVQ1(0.2), prototypes.Overlaps(np.zeros((2, 2)), np.zeros((2, 2)))),
     "two of three": (
-        prototypes.LVQ1(0.2, labels=(1, -1, -1)),
-        prototypes.Overlaps([[0.3, 0.0], [0.1, 0.2], [0.1, 0.2]], [[0.2, 0.0, 0.0], [0.0, 0.1, 0.1], [0.0, 0.1, 0.1]]),
+        THREE,
+        FALLING,
+        prototypes.Overlaps(
+            [[0.3, 0.0, 0.0], [0.1, 0.2, 0.0], [0.1, 0.2, 0.0]], [[0.2, 0.0, 0.0], [0.0, 0.1, 0.1], [0.0, 0.1, 0.1]]
+        ),
     ),
 }
 
 
 @pytest.mark.parametrize("name", TOGETHER)
 def test_prototypes_that_begin_at_one_place_share_what_they_win(name):
-    rule, start = TOGETHER[name]
-    curve = prototypes.curve(A, rule, alpha=ALPHA, start=start)
+    law, rule, start = TOGETHER[name]
+    curve = prototypes.curve(law, rule, alpha=ALPHA, start=start)
     assert np.all(curve.outcome == "converged")
     chain = prototypes.measure(
-        A, rule, alpha=[1.0, 2.0, 5.0, 10.0], size=1000, start=start, key=jax.random.key(9), **CHAIN
+        law, rule, alpha=[1.0, 2.0, 5.0, 10.0], size=1000, start=start, key=jax.random.key(9), **CHAIN
     )
     proof = quenched.agreement(curve, chain, allowance=tolerances.FINITE_SIZE)
     assert proof.passed, str(proof)
@@ -127,7 +136,7 @@ def test_the_bias_falls_as_one_over_n():
 def test_the_start_has_exactly_the_asked_overlaps():
     begin = {"key": KEY, "start": BROKEN}
     for points in (
-        prototypes.measure(A, prototypes.LVQ1(0.2), alpha=np.arange(6) / 50, size=200, runs=50, tests=100, **begin),
+        prototypes.measure(A, prototypes.LVQ1(0.2), alpha=np.arange(6) / 50, size=200, **begin, **DIRECT),
         prototypes.measure(A, prototypes.LVQ1(0.2), alpha=np.arange(9), size=12, **begin, **CHAIN),
     ):
         np.testing.assert_allclose(points.R.sel(alpha=0), BROKEN.R, atol=1e-14)

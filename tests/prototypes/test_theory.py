@@ -10,19 +10,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quenched import prototypes
+from quenched.core import flow
 from quenched.core.types import InputError
 from quenched.prototypes import theory
 from quenched.prototypes.theory import winners
-from tests import tolerances
+from tests import programs, tolerances
 from tests.prototypes.cases import ALPHA, BROKEN, THREE, A, B
 from tests.systems import lvq21
 
-averages, sampled, few = (jax.jit(f) for f in (winners.average, winners.average_many, winners.average_few))
-field = jax.jit(theory.field)
+
+def on_host(function):
+    """A pure function, compiled, that returns NumPy arrays: no program for each operation on what it returns."""
+    call = programs.compiled(function)
+    return lambda *given: jax.tree.map(np.asarray, call(*given))
+
+
+averages, sampled, few, project, field = map(
+    on_host, (winners.average, winners.average_many, winners.average_few, winners.project, theory.field)
+)
+
+
+@on_host
+def states(law, rule, rtol, atol):
+    """The state at all times, with a step of any accuracy."""
+    return theory.state(law, rule, ALPHA, BROKEN, rtol=rtol, atol=atol)
+
 
 GRAM = [[1.0, 0.3, -0.2], [0.3, 1.0, 0.1], [-0.2, 0.1, 1.0]]
 GENERAL = prototypes.Clusters([0.2, 0.3, 0.5], (0, 1, 1), [1.0, 1.2, 0.7], [1.0, 0.5, 2.0], GRAM)
 FAR = np.append(np.arange(500.0), 1000.0)
+FALLING = prototypes.LVQ1(prototypes.Decay(0.4, 10.0))
 
 
 def overlaps(seed, K, gram=((1.0, 0.0), (0.0, 1.0)), scale=0.5):
@@ -30,7 +47,7 @@ def overlaps(seed, K, gram=((1.0, 0.0), (0.0, 1.0)), scale=0.5):
     rng = np.random.default_rng(seed)
     R = scale * rng.standard_normal((K, len(gram)))
     extra = rng.standard_normal((K, K)) * 0.4
-    return jnp.asarray(R), jnp.asarray(R @ np.linalg.solve(gram, R.T) + extra @ extra.T + 0.05 * np.eye(K))
+    return R, R @ np.linalg.solve(gram, R.T) + extra @ extra.T + 0.05 * np.eye(K)
 
 
 def test_check_values_of_lvq1():
@@ -50,8 +67,7 @@ def test_check_values_of_lvq_plus_and_lvq21():
 
 
 def test_values_do_not_change_when_tolerances_are_tightened(double):
-    loose = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=ALPHA)
-    tight = jax.jit(lambda: theory.state(A, prototypes.LVQ1(0.2), ALPHA, rtol=1e-11, atol=1e-13))()
+    loose, tight = prototypes.curve(A, FALLING, alpha=ALPHA, start=BROKEN), states(A, FALLING, 1e-11, 1e-13)
     for name in ("R", "Q", "error"):
         np.testing.assert_allclose(loose[name], getattr(tight, name), atol=tolerances.FLOW)
 
@@ -68,9 +84,9 @@ def test_orthants_equal_the_closed_form_at_two_prototypes(seed, prior, v):
 
 
 def test_check_values_of_three_prototypes(double):
-    R = jnp.array([[0.5, 0.1], [0.2, 0.4], [-0.3, 0.6]])
-    Q = R @ R.T + 0.1 * jnp.eye(3)
-    win = averages(GENERAL.mixture(), jnp.pad(R, ((0, 0), (0, 1))), Q).win  # the first cluster is that of TwoClusters()
+    R = np.array([[0.5, 0.1], [0.2, 0.4], [-0.3, 0.6]])
+    Q = R @ R.T + 0.1 * np.eye(3)
+    win = averages(GENERAL.mixture(), np.pad(R, ((0, 0), (0, 1))), Q).win  # the first cluster is that of TwoClusters()
     np.testing.assert_allclose(win[:, 0], [0.631319, 0.243135, 0.125546], atol=1e-6)
 
 
@@ -78,7 +94,7 @@ def test_check_values_of_three_prototypes(double):
 def test_somebody_wins_and_what_is_won_adds_up(double, K):
     mix, (R, Q) = GENERAL.mixture(), overlaps(K, K, GRAM)
     average = averages(mix, R, Q)
-    mean_h, mean_b = winners.project(mix, R)
+    mean_h, mean_b = project(mix, R)
     np.testing.assert_allclose(average.win.sum(axis=0), 1.0, atol=tolerances.QUADRATURE)
     np.testing.assert_allclose(average.h.sum(axis=0), mean_h, atol=tolerances.QUADRATURE)
     np.testing.assert_allclose(average.b.sum(axis=0), mean_b, atol=tolerances.QUADRATURE)
@@ -89,10 +105,10 @@ def test_averages_equal_brute_force(double, K):
     """A million drawn projections, no formula."""
     R, Q = overlaps(7, K, GRAM)
     average = averages(GENERAL.mixture(), R, Q)
-    cov = np.block([[np.asarray(GRAM), np.asarray(R).T], [np.asarray(R), np.asarray(Q)]])
+    cov = np.block([[np.asarray(GRAM), R.T], [R, Q]])
     rng = np.random.default_rng(0)
     for k, (lam, v) in enumerate(((1.0, 1.0), (1.2, 0.5), (0.7, 2.0))):
-        centre = lam * np.concatenate([GRAM[k], np.asarray(R)[:, k]])
+        centre = lam * np.concatenate([GRAM[k], R[:, k]])
         x = rng.multivariate_normal(centre, v * cov, size=1_000_000)
         winner = np.argmax(2 * x[:, 3:] - np.diagonal(Q), axis=1)
         for S in range(K):
@@ -107,7 +123,7 @@ def close_pair(K, gap):
     rng = np.random.default_rng(K)
     w = 0.6 * rng.standard_normal((K, 8))
     w[1] = w[0] + gap * 0.6 * rng.standard_normal(8)
-    return jnp.asarray(w[:, :3] @ np.linalg.cholesky(GRAM).T), jnp.asarray(w @ w.T)
+    return w[:, :3] @ np.linalg.cholesky(GRAM).T, w @ w.T
 
 
 @pytest.mark.parametrize("K", [3, 4])
@@ -115,7 +131,7 @@ def close_pair(K, gap):
 def test_prototypes_close_to_each_other_still_share_everything(double, K, gap):
     mix, (R, Q) = GENERAL.mixture(), close_pair(K, gap)
     average = averages(mix, R, Q)
-    mean_h, _ = winners.project(mix, R)
+    mean_h, _ = project(mix, R)
     np.testing.assert_allclose(average.win.sum(axis=0), 1.0, rtol=0, atol=2e-9)
     np.testing.assert_allclose(average.h.sum(axis=0), mean_h, rtol=0, atol=5e-9)
     if gap == 0:  # at one place: half each
@@ -128,7 +144,7 @@ def test_three_prototypes_close_together_are_counted_right(double):
     w[1:3] = w[0] + 1e-3 * rng.standard_normal((2, 6))
     B = np.linalg.cholesky(GRAM)
     R, Q = w[:, :3] @ B.T, w @ w.T
-    win = averages(GENERAL.mixture(), jnp.asarray(R), jnp.asarray(Q)).win[:, 0]
+    win = averages(GENERAL.mixture(), R, Q).win[:, 0]
     x = rng.standard_normal((400_000, 6)) + np.append(B[0], np.zeros(3))
     winner = np.argmin(np.sum(w**2, axis=1) - 2 * x @ w.T, axis=1)
     np.testing.assert_allclose(win, np.bincount(winner, minlength=4) / len(x), atol=0.004)
@@ -138,7 +154,7 @@ def test_three_prototypes_close_together_are_counted_right(double):
 def test_the_result_says_how_accurate_its_averages_are(double):
     two = prototypes.curve(A, prototypes.LVQ1(0.2), alpha=ALPHA)
     assert (two.averages, two.accuracy) == ("closed", winners.ACCURACY["closed"])
-    state = theory.State(jnp.zeros((6, 2)), jnp.eye(6), jnp.zeros(()), jnp.zeros(()))
+    state = theory.State(np.zeros((6, 2)), np.eye(6), np.zeros(()), np.zeros(()))
     assert state.accuracy == winners.ACCURACY["sampled"] > 1e-4
 
 
@@ -179,9 +195,7 @@ def test_a_second_curve_compiles_nothing_whatever_its_times_its_rule_and_its_swe
 
 def test_the_curve_is_the_state_at_its_times(double):
     """Two drivers of one flow: scipy's on the host, diffrax in a compiled program."""
-    rule = prototypes.LVQ1(prototypes.Decay(0.4, 10.0))
-    curve = prototypes.curve(B, rule, alpha=[0.5, 3.0, 20.0], start=BROKEN)
-    state = jax.jit(lambda rule: theory.state(B, rule, jnp.array([0.5, 3.0, 20.0]), BROKEN))(rule)
+    curve, state = prototypes.curve(B, FALLING, alpha=ALPHA, start=BROKEN), states(B, FALLING, flow.RTOL, flow.ATOL)
     for name in ("R", "Q", "error"):
         np.testing.assert_allclose(curve[name], getattr(state, name), atol=tolerances.MACHINE)
 
@@ -204,8 +218,8 @@ def test_sampled_averages_are_as_accurate_as_they_say(double, K):
 def test_identical_prototypes_of_a_class_reduce_to_one(double):
     # a third prototype far away never wins: the flow of the other two is the closed one
     R2, Q2 = overlaps(1, 2)
-    R = jnp.vstack([R2, jnp.zeros((1, 2))])
-    Q = jnp.zeros((3, 3)).at[:2, :2].set(Q2).at[2, 2].set(1e6)
+    R, Q = np.vstack([R2, np.zeros((1, 2))]), np.diag([0.0, 0.0, 1e6])
+    Q[:2, :2] = Q2
     three = prototypes.LVQ1(0.2, labels=(1, -1, 1))
     dR, dQ = field(A, three, R, Q)
     dR2, dQ2 = field(A, prototypes.LVQ1(0.2), R2, Q2)
@@ -263,11 +277,11 @@ def slopes():
         ).error
 
     with jax.enable_x64(True):
-        at = jnp.array(list(PARAMETERS.values()))
-        step = 1e-3 * jnp.diag(at)
-        value_and_slope = jax.jit(jax.value_and_grad(end))  # one program for both
-        f = jnp.array([[value_and_slope(at + k * row)[0] for row in step] for k in (1, -1, 2, -2)])
-        differences = (8 * (f[0] - f[1]) - (f[2] - f[3])) / (12 * jnp.diagonal(step))
+        at = np.array(list(PARAMETERS.values()))
+        step = 1e-3 * np.diag(at)
+        value_and_slope = on_host(jax.value_and_grad(end))  # one program for both
+        f = np.array([[value_and_slope(at + k * row)[0] for row in step] for k in (1, -1, 2, -2)])
+        differences = (8 * (f[0] - f[1]) - (f[2] - f[3])) / (12 * np.diagonal(step))
         automatic = value_and_slope(at)[1]
     return {name: (float(a), float(b)) for name, a, b in zip(PARAMETERS, automatic, differences, strict=True)}
 
@@ -283,7 +297,7 @@ def test_gradient_of_three_prototypes(double):
     value = lambda lam: theory.error(  # noqa: E731
         prototypes.TwoClusters(separation=lam), rule, *(jnp.asarray(x) for x in THREE.overlaps(3, 2))
     )
-    value_and_slope = jax.jit(jax.value_and_grad(value))
+    value_and_slope = on_host(jax.value_and_grad(value))
     (up, _), (down, _), (_, slope) = (value_and_slope(1.0 + step) for step in (1e-5, -1e-5, 0.0))
     assert float(slope) == pytest.approx(float(up - down) / 2e-5, rel=tolerances.GRADIENT)
 
@@ -310,6 +324,14 @@ def test_exchanging_the_classes_exchanges_the_prototypes():
 def test_vq_from_an_unspecialised_start_never_specialises():
     still = prototypes.curve(A, prototypes.VQ(0.2), alpha=ALPHA)
     np.testing.assert_allclose(still.error, 0.5, atol=1e-9)  # erratum P21
+
+
+def test_a_flow_that_has_come_to_rest_needs_no_more_steps():
+    for rule, error in ((prototypes.LVQ1(0.2), float(prototypes.asymptote(A, prototypes.LVQ1(0.2)).error)),
+                        (prototypes.VQ(0.2), 0.5)):  # fmt: skip
+        found = prototypes.curve(A, rule, alpha=[1e4, 1e6, 1e9])
+        assert np.all(found.outcome == "converged")
+        np.testing.assert_allclose(found.error, error, atol=tolerances.FLOW)
 
 
 def test_many_prototypes():

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib.metadata
+import inspect
+import typing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,35 +23,65 @@ app = typer.Typer(
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Commands that take controls: unknown options belong to the science, whose help these commands print."""
 
-Option = typer.Option
-OutOption = Annotated[Path | None, Option("--out", help="Save the result: FILE.nc or .json (all of it) or .csv.")]
-PlotOption = Annotated[Path | None, Option("--plot", help="Draw the result: FILE.png, .pdf or .svg.")]
-JsonOption = Annotated[bool, Option("--json", help="Print the result as JSON, and nothing else.")]
-QuietOption = Annotated[bool, Option("--quiet", help="Print only errors, and JSON with --json.")]
-SeedOption = Annotated[int, Option(help="Seed of the random numbers.")]
-
-ScienceArgument = Annotated[str | None, typer.Argument(help="The science, such as prototypes.", show_default=False)]
-LawOption = Annotated[str | None, Option("--law", help="The world, such as two-clusters.")]
-RuleOption = Annotated[str | None, Option("--rule", help="The student, such as lvq1, lvq+, lvq2.1 or vq.")]
-StartOption = Annotated[
-    str | None, Option("--start", help="The initial state, such as near-origin, or R=..;Q=.. in numbers.")
-]
+Argument, Option = typer.Argument, typer.Option
 HelpOption = Annotated[
     bool, Option("--help", help="Show this message; with SCIENCE also its laws, rules and controls.")
 ]
+SeedOption = Annotated[int, Option(help="Seed of the random numbers.")]
 SchedulerOption = Annotated[str | None, Option(help="Run simulations on the Dask cluster at this address.")]
-
-DropMissingOption = Annotated[bool, Option("--drop-missing", help="Drop rows with missing values (else an error).")]
-DropCopiesOption = Annotated[bool, Option("--drop-copies", help="Drop rows that repeat earlier ones.")]
-EncodingOption = Annotated[str | None, Option(help="Encoding of the file, such as latin-1; by default UTF-8.")]
-
-FigureOption = Annotated[list[str] | None, Option("--figure", help="Only this figure, such as 3; may be repeated.")]
-PaperArgument = Annotated[
-    str | None, typer.Argument(help="The paper, such as biehl2006; by default all.", show_default=False)
-]
 WorkersOption = Annotated[
     int | None, Option(min=1, help="Number of figures computed in parallel; by default one per core.")
 ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Words:
+    """What a question to a science consists of, beside its controls."""
+
+    science: Annotated[str | None, Argument(help="The science, such as prototypes.", show_default=False)] = None
+    law: Annotated[str | None, Option("--law", help="The world, such as two-clusters.")] = None
+    rule: Annotated[str | None, Option("--rule", help="The student, such as lvq1, lvq+, lvq2.1 or vq.")] = None
+    start: Annotated[
+        str | None, Option("--start", help="The initial state, such as near-origin, or R=..;Q=.. in numbers.")
+    ] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """How a table is read."""
+
+    drop_missing: Annotated[bool, Option("--drop-missing", help="Drop rows with missing values (else an error).")] = (
+        False
+    )
+    drop_copies: Annotated[bool, Option("--drop-copies", help="Drop rows that repeat earlier ones.")] = False
+    encoding: Annotated[str | None, Option(help="Encoding of the file, such as latin-1; by default UTF-8.")] = None
+
+
+def command(**settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command; a parameter whose type is a dataclass stands for the fields of it, each an option."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        types, parameters = typing.get_type_hints(function, include_extras=True), []
+        groups: dict[str, Any] = {name: kind for name, kind in types.items() if dataclasses.is_dataclass(kind)}
+        for one in inspect.signature(function).parameters.values():
+            if one.name not in groups:
+                parameters.append(one.replace(annotation=types[one.name]))
+                continue
+            fields = typing.get_type_hints(groups[one.name], include_extras=True)
+            defaults = {field.name: field.default for field in dataclasses.fields(groups[one.name])}
+            parameters += [one.replace(name=k, annotation=v, default=defaults[k]) for k, v in fields.items()]
+
+        @functools.wraps(function)
+        def run(**given: Any) -> None:
+            made = {name: kind(**{f.name: given.pop(f.name) for f in dataclasses.fields(kind)})
+                    for name, kind in groups.items()}  # fmt: skip
+            function(**given, **made)
+
+        run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return app.command(**settings)(run)
+
+    return register
 
 
 @app.callback(invoke_without_command=True)
@@ -61,19 +95,8 @@ def root(
         typer.echo(context.get_help())
 
 
-@app.command(context_settings=FREE)
-def curve(
-    context: typer.Context,
-    science: ScienceArgument = None,
-    law: LawOption = None,
-    rule: RuleOption = None,
-    start: StartOption = None,
-    out: OutOption = None,
-    plot: PlotOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
-    help: HelpOption = False,
-) -> None:
+@command(context_settings=FREE)
+def curve(context: typer.Context, words: Words, *, delivery: Delivery, help: HelpOption = False) -> None:
     """Learning curve from theory: no training, in the limit of large systems.
 
     Every field of the law or the rule is an option: --prior 0.8 sets it, --prior 0.5,0.8 or --rate 0.1:1:10 sweeps it.
@@ -81,23 +104,20 @@ def curve(
     Example: quenched curve prototypes --rule lvq1 --prior 0.8 --rate 0.2 --alpha 0:50:501 --plot curve.png
     """
     if help:
-        return _help(context, science, "curve")
-    from quenched.cli.question import Question
+        return _help(context, words.science, "curve")
+    from quenched.cli.options import Question
 
-    asked = Question.parse(context, science, "curve", law, rule, start)
-    delivery = Delivery(out, plot, json, quiet)
+    asked = Question.parse(context, "curve", **dataclasses.asdict(words))
     with delivery.working(), delivery.spinner("theory"):
         result = asked.curve()
-    return delivery.hand_over([result], result)
+    return delivery.hand_over(result)
 
 
-@app.command(context_settings=FREE)
+@command(context_settings=FREE)
 def simulate(
     context: typer.Context,
-    science: ScienceArgument = None,
-    law: LawOption = None,
-    rule: RuleOption = None,
-    start: StartOption = None,
+    words: Words,
+    *,
     size: Annotated[int, Option(help="The dimension N.")] = 200,
     runs: Annotated[int, Option(help="Number of independent runs.")] = 100,
     seed: SeedOption = 0,
@@ -106,10 +126,7 @@ def simulate(
     workers: Annotated[int | None, Option(help="Number of processes.")] = None,
     scheduler: SchedulerOption = None,
     folder: Annotated[Path | None, Option("--folder", help="Keep finished pieces here, to resume later.")] = None,
-    out: OutOption = None,
-    plot: PlotOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    delivery: Delivery,
     help: HelpOption = False,
 ) -> None:
     """Learning curve from simulation: many runs of the learner on random data, compared with the theory.
@@ -117,25 +134,23 @@ def simulate(
     Example: quenched simulate prototypes --rule lvq1 --prior 0.8 --rate 0.2 --alpha 1,5,10 --size 200 --runs 100
     """
     if help:
-        return _help(context, science, "measure")
+        return _help(context, words.science, "measure")
     import jax
 
-    from quenched.cli import options
-    from quenched.cli.question import Question
+    from quenched.cli.options import Question, executor
 
-    asked = Question.parse(context, science, "measure", law, rule, start)
-    settings: dict[str, Any] = asked.simulator(simulator)
-    settings |= {"executor": options.executor(workers, scheduler), "folder": folder, "size": size, "runs": runs}
-    delivery = Delivery(out, plot, json, quiet)
+    asked = Question.parse(context, "measure", **dataclasses.asdict(words))
+    settings: dict[str, Any] = {"executor": executor(workers, scheduler), "folder": folder, "size": size, "runs": runs}
     with delivery.working(folder=folder):
-        points = asked.measure(key=jax.random.key(seed), **settings)
-        theory, sentence = asked.compare(points, allowance, smooth=plot is not None)
-    return delivery.hand_over([*theory, points], points, sentence=sentence, agreement=sentence)
+        points = asked.measure(simulator, key=jax.random.key(seed), **settings)
+        theory, sentence = asked.compare(points, allowance, smooth=delivery.plot is not None)
+    return delivery.hand_over(points, *theory, sentence=sentence, agreement=sentence)
 
 
-@app.command()
+@command()
 def forecast(
-    data: Annotated[Path | None, typer.Argument(help="A CSV file; by default scikit-learn's diabetes data.")] = None,
+    data: Annotated[Path | None, Argument(help="A CSV file; by default scikit-learn's diabetes data.")] = None,
+    *,
     target: Annotated[str | None, Option(help="The column to predict.")] = None,
     columns: Annotated[str | None, Option(help="The columns to predict from, such as a,b; by default all.")] = None,
     examples: Annotated[str | None, Option(help="Training set sizes to forecast, such as 100,1000.")] = None,
@@ -144,13 +159,8 @@ def forecast(
     check: Annotated[int, Option(help="As a check, tune again on this many random subsets of each size.")] = 0,
     accuracy: Annotated[float, Option(help="Relative standard error below the number of rows.")] = 0.03,
     seed: SeedOption = 0,
-    drop_missing: DropMissingOption = False,
-    drop_copies: DropCopiesOption = False,
-    encoding: EncodingOption = None,
-    out: OutOption = None,
-    plot: PlotOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    reading: Reading,
+    delivery: Delivery,
 ) -> None:
     """How good will a regression on this table be with n examples, how certain is that, and how many are needed?
 
@@ -158,43 +168,38 @@ def forecast(
 
     Example: quenched forecast houses.csv --target price --examples 1000,5000 --rmse 20000 --plot forecast.png
     """
-    from quenched.cli import forecast
-
-    how = {"drop_missing": drop_missing, "drop_copies": drop_copies, "encoding": encoding}
-    table, called = forecast.read(data, target, columns, **how)
-    shown, sizes = forecast.sizes(examples, len(table.inputs))
-    wanted, draws = forecast.aims(error, rmse, table.targets), forecast.draws(check)
-    delivery = Delivery(out, plot, json, quiet)
     import jax
 
     from quenched import processes
+    from quenched.cli import forecast
+    from quenched.core.types import InputError
 
-    delivery.warn(table.notes)
-    with delivery.working(f"Learning from {called} ..."):
+    table, called = forecast.read(data, target, columns, **dataclasses.asdict(reading))
+    shown, sizes = forecast.sizes(examples, len(table.inputs))
+    wanted = forecast.aims(error, rmse, table.targets)
+    if check < 0 or check == 1:
+        raise InputError(f"Option --check must be 0 or at least 2, to have an error bar, but {check} was given.")
+    with delivery.working(f"Learning from {called} ...", notes=table.notes):
         result = processes.forecast(
-            table.inputs, table.targets, examples=sizes, check=draws, accuracy=accuracy, key=jax.random.key(seed),
+            table.inputs, table.targets, examples=sizes, check=check, accuracy=accuracy, key=jax.random.key(seed),
             names=table.names,
         )  # fmt: skip
     result = result.assign_attrs(data=called, target=str(table.target))
     show = functools.partial(forecast.show, table=table, shown=shown, wanted=wanted)
-    delivery.hand_over([result], result, show=show, notes=table.notes, wanted=forecast.needed(result, wanted))
+    delivery.hand_over(result, show=show, notes=table.notes, wanted=forecast.needed(result, wanted))
     if refused := forecast.refused(result, shown):
         raise Stop(refused, REFUSED)
 
 
-@app.command()
+@command()
 def density(
-    data: Annotated[Path | None, typer.Argument(help="A CSV file; by default petal lengths of irises.")] = None,
+    data: Annotated[Path | None, Argument(help="A CSV file; by default petal lengths of irises.")] = None,
+    *,
     column: Annotated[str | None, Option(help="Estimate the density of this column.")] = None,
     given: Annotated[str | None, Option(help="Condition on this column.")] = None,
     bounds: Annotated[str | None, Option(help="Limits of the values: LOW,HIGH; either may be omitted.")] = None,
-    drop_missing: DropMissingOption = False,
-    drop_copies: DropCopiesOption = False,
-    encoding: EncodingOption = None,
-    out: OutOption = None,
-    plot: PlotOption = None,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
+    reading: Reading,
+    delivery: Delivery,
 ) -> None:
     """How is a column of a table distributed, how certain is that, and how does it depend on another column?
 
@@ -204,20 +209,19 @@ def density(
     """
     from quenched.cli import density
 
-    how = {"drop_missing": drop_missing, "drop_copies": drop_copies, "encoding": encoding}
-    table, called = density.read(data, column, given, **how)
+    table, called = density.read(data, column, given, **dataclasses.asdict(reading))
     ends = density.ends(bounds, given)
-    delivery = Delivery(out, plot, json, quiet)
-    delivery.warn(table.notes)
-    with delivery.working(f"Learning from {called} ..."):
+    with delivery.working(f"Learning from {called} ...", notes=table.notes):
         result = density.describe(table, ends).assign_attrs(data=called)
-    return delivery.hand_over([result], result, show=density.show, notes=table.notes)
+    return delivery.hand_over(result, show=density.show, notes=table.notes)
 
 
-@app.command()
+@command()
 def reproduce(
-    paper: PaperArgument = None,
-    figure: FigureOption = None,
+    paper: Annotated[
+        str | None, Argument(help="The paper, such as biehl2006; by default all.", show_default=False)
+    ] = None,
+    figure: Annotated[list[str] | None, Option(help="Only this figure, such as 3; may be repeated.")] = None,
     full: Annotated[bool, Option("--full/--quick", help="Sizes of the paper, or fewer runs.")] = False,
     out: Annotated[Path | None, Option(help="Folder of the report; by default the name of the paper.")] = None,
     workers: WorkersOption = None,
@@ -232,7 +236,7 @@ def reproduce(
     reproduction.reproduce(paper, figure or [], out, quick=not full, workers=workers, scheduler=scheduler)
 
 
-@app.command()
+@command()
 def demo(
     out: Annotated[Path, Option(help="Folder of the report.")] = Path("quenched-demo"), workers: WorkersOption = None
 ) -> None:
@@ -252,7 +256,7 @@ def _help(context: typer.Context, science: str | None, verb: str) -> None:
                           f"quenched {context.info_name} SCIENCE --help")  # fmt: skip
     from quenched.cli import options, screen
 
-    found = options.introspect(science)
+    found = options.find_science(science)
     if found.command:
         return typer.echo(f"The law of {science} is a table of data: use `{found.command}`.")
     return screen.explain(found, getattr(found.package, verb), console())

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     import xarray as xr
 
-PICTURES = (".png", ".pdf", ".svg")
-FILES = (".nc", ".csv", ".json")
-"""Endings of files for a result."""
+ENDINGS = {"out": (".nc", ".csv", ".json"), "plot": (".png", ".pdf", ".svg")}
+"""Endings of files for a result and for a picture."""
 REFUSED = 3
 """The exit code where no answer can be given."""
 
@@ -32,33 +32,40 @@ class Stop(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Delivery:
-    """Where a result goes; checked before anything is computed."""
+    """Where a result goes; its fields are options of a command."""
 
-    out: Path | None
-    plot: Path | None
-    json: bool = False
-    quiet: bool = False
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Save the result: FILE.nc or .json (all of it) or .csv.")
+    ] = None
+    plot: Annotated[Path | None, typer.Option("--plot", help="Draw the result: FILE.png, .pdf or .svg.")] = None
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors, and JSON with --json.")] = False
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
+        """Check that the files can be written."""
         from quenched.core import store
         from quenched.core.types import InputError
 
-        for option, path, endings in (("--out", self.out, FILES), ("--plot", self.plot, PICTURES)):
+        for option, endings in ENDINGS.items():
+            path: Path | None = getattr(self, option)
             if path is None:
                 continue
             if path.suffix.lower() not in endings:
                 raise InputError(
-                    f"Option {option} must name a file that ends in {', '.join(endings)}, but {path} was given."
+                    f"Option --{option} must name a file that ends in {', '.join(endings)}, but {path} was given."
                 )
             if path.is_dir():
                 raise InputError(f"The file {path} must be writable, but it is a folder.")
             store.writable_folder(path.parent)
 
     @contextlib.contextmanager
-    def working(self, words: str = "", *, folder: Path | None = None) -> Iterator[None]:
-        """Print on a terminal what is being done and, on an interrupt, what is kept in `folder`."""
+    def working(self, words: str = "", *, notes: Sequence[str] = (), folder: Path | None = None) -> Iterator[None]:
+        """Check the files; print warnings, what is being done (on a terminal) and, on an interrupt, what is kept."""
+        self._check()
         from quenched.core import progress
 
+        for line in notes if not self.quiet else ():
+            typer.echo(f"warning: {line}", err=True)
         with interrupts(folder), progress.hidden() if self.quiet else contextlib.nullcontext():
             if self.quiet:
                 warnings.simplefilter("ignore")
@@ -73,51 +80,37 @@ class Delivery:
         there = Console(stderr=True)
         return there.status(words) if there.is_terminal and not self.quiet else contextlib.nullcontext()
 
-    def warn(self, lines: Sequence[str]) -> None:
-        """Print warnings, such as changes made to the data."""
-        for line in lines if not self.quiet else ():
-            typer.echo(f"warning: {line}", err=True)
-
-    def tell(self, line: str) -> None:
-        """Print a line that is not part of the result."""
-        from quenched.core.types import printable
-
-        if line and not self.quiet:
-            typer.echo(printable(line), err=self.json)
-
     def hand_over(
-        self, drawn: list[Any], result: xr.Dataset, *, sentence: str = "", show: Callable[..., None] | None = None,
+        self, result: xr.Dataset, *besides: xr.Dataset, sentence: str = "", show: Callable[..., None] | None = None,
         **more: Any,
     ) -> None:  # fmt: skip
-        """Save, print and draw; each is tried, even if the others fail."""
-        import quenched
+        """Save, print and draw (with what is drawn `besides`); each is tried, even if the others fail."""
         from quenched import io
         from quenched.cli import screen
         from quenched.core import store
+        from quenched.core.types import printable
 
         lost: list[str] = []
 
-        @contextlib.contextmanager
-        def trying() -> Iterator[None]:
+        def attempt(work: Callable[[], str]) -> str:
             try:
-                yield
+                return work()
             except store.OutputError as error:
                 lost.append(str(error))
+                return ""
 
-        saved = ""
-        with trying():
-            saved = self._save(result, more)
+        def tell(line: str) -> None:
+            if line and not self.quiet:
+                typer.echo(printable(line), err=self.json)
+
+        saved = attempt(lambda: self._save(result, more))
         if self.json:
             typer.echo(io.as_json(result, **more))
         elif not self.quiet:
             (show or screen.show)(result, console=console())
-        self.tell(sentence)
-        self.tell(saved)
-        with trying():
-            if self.plot is not None:
-                picture, name = quenched.plot(*drawn), self.plot.name
-                store.write_into(self.plot.parent, lambda folder: picture.savefig(folder / name))
-                self.tell(f"drawn in {self.plot}")
+        tell(sentence)
+        tell(saved)
+        tell(attempt(lambda: self._draw(*besides, result)))
         if lost:
             raise store.OutputError(" ".join(lost))
 
@@ -131,12 +124,20 @@ class Delivery:
             return ""
         kind, name = self.out.suffix.lower(), self.out.name
         if kind == ".nc":
-            place = quenched.save(result, self.out)
-        elif kind == ".csv":
-            place = store.write_into(self.out.parent, lambda folder: io.write_csv(result, folder / name))
-        else:
-            place = store.write_into(self.out.parent, lambda folder: io.write_json(result, folder / name, **more))
-        return f"saved in {place}"
+            return f"saved in {quenched.save(result, self.out)}"
+        write = io.write_csv if kind == ".csv" else functools.partial(io.write_json, **more)
+        return f"saved in {store.write_into(self.out.parent, lambda folder: write(result, folder / name))}"
+
+    def _draw(self, *results: xr.Dataset) -> str:
+        """Write the picture, and return a line with its place."""
+        import quenched
+        from quenched.core import store
+
+        if self.plot is None:
+            return ""
+        picture, name = quenched.plot(*results), self.plot.name
+        store.write_into(self.plot.parent, lambda folder: picture.savefig(folder / name))
+        return f"drawn in {self.plot}"
 
 
 def console() -> Any:

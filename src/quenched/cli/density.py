@@ -63,30 +63,18 @@ def ends(text: str | None, given: str | None) -> Ends:
 
 
 def describe(table: io.Table, bounds: Ends = (None, None)) -> xr.Dataset:
-    """The density of a table's target, or that given its one column, as a dataset."""
-    assert table.targets is not None
-    if not table.names:
-        return _density(table.targets, bounds).assign_attrs(column=str(table.target))
-    from quenched.estimators import FieldConditional
+    """The density of a table's target, with its figures as attributes, or that given its one column, as a dataset."""
+    from quenched.estimators import FieldConditional, FieldDensity
 
-    found = FieldConditional().fit(table.inputs, table.targets).describe(LEVEL)
-    return found.assign_attrs(column=str(table.target), given=table.names[0])
-
-
-def _check_inside(y: np.ndarray, bounds: Ends) -> None:
-    """Check that the bounds contain all values."""
+    y: Any = table.targets
+    if table.names:
+        found = FieldConditional().fit(table.inputs, y).describe(LEVEL)
+        return found.assign_attrs(column=str(table.target), given=table.names[0])
     low, high = bounds
     beyond = [f"down to {digits.number(y.min())}"] if low is not None and y.min() < low else []
     beyond += [f"up to {digits.number(y.max())}"] if high is not None and y.max() > high else []
     if beyond:
         raise InputError(f"Option --bounds must hold all values of the column, but they reach {' and '.join(beyond)}.")
-
-
-def _density(y: np.ndarray, bounds: Ends) -> xr.Dataset:
-    """The density of a column with its band, a histogram beside it, and its figures as attributes."""
-    from quenched.estimators import FieldDensity
-
-    _check_inside(y, bounds)
     found = FieldDensity(bounds=bounds).fit(y).describe(LEVEL)
     x, P = found["value"].values, found["density"].values
     below = np.concatenate([[0.0], np.cumsum((P[1:] + P[:-1]) / 2 * np.diff(x))])
@@ -97,7 +85,7 @@ def _density(y: np.ndarray, bounds: Ends) -> xr.Dataset:
     about = dict(zip(FIGURES, figures, strict=True))
     about |= {f"sample_{name}": value for name, value in zip(list(FIGURES)[:-1], own, strict=True)}
     about |= {name: end for name, end in zip(("lower_bound", "upper_bound"), bounds, strict=True) if end is not None}
-    return found.assign_attrs(about)
+    return found.assign_attrs(about, column=str(table.target))
 
 
 def show(result: xr.Dataset, console: Console) -> None:
@@ -111,21 +99,18 @@ def show(result: xr.Dataset, console: Console) -> None:
 
 def _figures(result: xr.Dataset) -> Table:
     """Figures of the density, and those of the rows beside them."""
-    grid = screen.grid("", "of the density", "of the rows")
-    for name, words in FIGURES.items():
-        own = result.attrs.get(f"sample_{name}")
-        grid.add_row(words, digits.number(result.attrs[name]), "" if own is None else digits.number(own))
-    return grid
+    own = [result.attrs.get(f"sample_{name}") for name in FIGURES]
+    return screen.grid(
+        ("", FIGURES.values()), ("of the density", (digits.number(result.attrs[name]) for name in FIGURES)),
+        ("of the rows", ("" if x is None else digits.number(x) for x in own)),
+    )  # fmt: skip
 
 
 def _over_given(result: xr.Dataset) -> Table:
     """Figures of the density at a few values of the other column."""
-    names = ("mean", "median", "low", "high")
-    grid = screen.grid(str(result.attrs["given"]), *(FIGURES[name] for name in names))
-    for i in np.linspace(0, result.sizes["given"] - 1, SHOWN).astype(int):
-        one = result.isel(given=i)
-        grid.add_row(*(digits.number(one[name]) for name in ("given", *names)))
-    return grid
+    few = result.isel(given=np.linspace(0, result.sizes["given"] - 1, SHOWN).astype(int))
+    heads = {"given": str(result.attrs["given"])} | {name: FIGURES[name] for name in ("mean", "median", "low", "high")}
+    return screen.grid(*((words, map(digits.number, few[name].values)) for name, words in heads.items()))
 
 
 def _smoothness(result: xr.Dataset) -> list[str]:

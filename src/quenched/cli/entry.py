@@ -89,18 +89,13 @@ def _cache_compilations() -> None:
 
 def _trim(folder: Path) -> None:
     """Remove the least recently used compiled programs beyond `MOST_COMPILED` bytes."""
-    found = []
-    for path in folder.glob("jax-*/*"):
-        with contextlib.suppress(OSError):  # another command may have removed it
-            about = path.stat()
-            found.append((max(about.st_atime, about.st_mtime), about.st_size, path))
-    size = sum(one for _, one, _ in found)
-    for _, one, path in sorted(found):
-        if size <= MOST_COMPILED:
-            break
-        with contextlib.suppress(OSError):
-            path.unlink()
-        size -= one
+    with contextlib.suppress(FileNotFoundError):  # another command does so now
+        every = [(path, path.stat()) for path in folder.glob("jax-*/*")]
+        size = 0
+        for path, about in sorted(every, key=lambda one: -max(one[1].st_atime, one[1].st_mtime)):
+            size += about.st_size
+            if size > MOST_COMPILED:
+                path.unlink()
 
 
 def _processor() -> str:

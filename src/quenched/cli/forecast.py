@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,6 @@ GRADES = {
 }
 
 
-# Options --------------------------------------------------------------------------------------------------------------
-
-
 def read(data: Path | None, target: str | None, columns: str | None, **how: Any) -> tuple[io.Table, str]:
     """The table, and its name."""
     if not tables.is_given(data, "forecast", "--target", target, "the column to be predicted", columns=columns, **how):
@@ -50,27 +47,18 @@ def read(data: Path | None, target: str | None, columns: str | None, **how: Any)
 def sizes(text: str | None, rows: int) -> tuple[list[int], list[int]]:
     """The sizes to show, and all that are computed."""
     usual = default_sizes(rows)  # always computed: the curve to draw and to answer from
-    if text is None:
-        return usual, usual
-    asked = _values("--examples", [text])
+    asked = usual if text is None else _values("--examples", [text])
     if any(m < 1 or m % 1 for m in asked):
         raise InputError(f"Option --examples must be whole numbers from 1, but {text} was given.")
-    shown = {int(m) for m in asked}
-    return sorted(shown), sorted({*shown, *usual})
-
-
-def draws(check: int) -> int:
-    """The number of random subsets of a check."""
-    if check < 0 or check == 1:
-        raise InputError(f"Option --check must be 0 or at least 2, to have an error bar, but {check} was given.")
-    return check
+    shown = sorted({int(m) for m in asked})
+    return shown, sorted({*shown, *usual})
 
 
 def aims(errors: Sequence[str] | None, rmses: Sequence[str] | None, targets: Any) -> list[float]:
     """The errors to reach, in units of the target's variance."""
     given = {option: _values(option, texts) for option, texts in (("--error", errors), ("--rmse", rmses))}
     for option, numbers in given.items():
-        if any(x <= 0 for x in numbers):
+        if min(numbers, default=1.0) <= 0:
             raise InputError(f"Option {option} must be positive, but {min(numbers):g} was given.")
     unit = power_of_two(targets)
     with np.errstate(over="ignore"):
@@ -86,33 +74,30 @@ def _values(option: str, texts: Sequence[str] | None) -> list[float]:
     return found
 
 
-# The result, printed --------------------------------------------------------------------------------------------------
-
-
 def show(
     result: xr.Dataset, console: Console, *, table: io.Table, shown: Sequence[int], wanted: Sequence[float]
 ) -> None:
     """Print a forecast."""
-    known = bool(_is_known(result).any())
+    known, there = bool(_is_known(result).any()), result.sel(examples=list(shown))
     screen.say(console, *_about(result, table))
+    if known and not wanted:
+        screen.say(console, headline(result, str(table.target)), style="bold")
     if known:
-        if not wanted:
-            screen.say(console, headline(result, str(table.target)), style="bold")
         grids, free = [_ahead(result, shown, own) for own in (2, 1, 0)], console.options.update(width=10**4)
         fitting = [grid for grid in grids if console.measure(grid, options=free).maximum <= console.width]
         title = "Forecast: the error on a new row of a model tuned and trained on this many rows"
         screen.titled(console, title, [*fitting, grids[-1]][0])
         screen.say(console, *(f"No forecast for {sizes} examples: {why}" for why, sizes in _refusals(result, shown)))
-        if np.any(result["extended"].values.astype(bool) & _is_known(result) & result["examples"].isin(shown).values):
+        if np.any(there["extended"].values.astype(bool) & _is_known(there)):
             screen.say(console, "* beyond what the rows themselves show, by a power law: less sure.")
     else:
-        screen.titled(
-            console, "Measured within the data: random subsets of the rows predict the others", _within(result)
-        )
+        title = "Measured within the data: random subsets of the rows predict the others"
+        screen.titled(console, title, _within(result))
     screen.say(console, *_meaning(result, table, known), style="dim")
     if known and "check_error" in result:
-        screen.titled(console, "Check: tuned anew and trained on random subsets of the rows", _checked(result))
-        where = ", ".join(count(m) for m in result["examples"].values[~_agree(result)])
+        agree = _agree(result)
+        screen.titled(console, "Check: tuned anew and trained on random subsets of the rows", _checked(result, agree))
+        where = ", ".join(count(m) for m in result["examples"].values[~agree])
         differs = f"The check DIFFERS from the forecast at {where} examples: do not trust the forecast."
         screen.say(console, differs if where else "The check agrees with the forecast at every size.")
     if known and wanted:
@@ -126,11 +111,9 @@ def show(
 def refused(result: xr.Dataset, shown: Sequence[int]) -> str:
     """The reason why some of the sizes that were asked for have no forecast, in a line; empty if all have one."""
     reasons = _refusals(result, shown)
-    if not reasons:
-        return ""
-    lost = [m for m, known in zip(shown, _is_known(result.sel(examples=list(shown))), strict=True) if not known]
+    lost = [m for m in shown if not _is_known(result.sel(examples=m))]
     which = "" if len(lost) == len(shown) else f" for {', '.join(map(count, lost))} examples"
-    return f"No forecast{which}: {reasons[0][0]}"
+    return f"No forecast{which}: {reasons[0][0]}" if reasons else ""
 
 
 def _is_known(result: xr.Dataset) -> np.ndarray:
@@ -171,54 +154,49 @@ def _meaning(result: xr.Dataset, table: io.Table, known: bool) -> list[str]:
 
 def _within(result: xr.Dataset) -> Table:
     """The errors measured on the rows at hand, for a table without a forecast."""
-    grid, scale = screen.grid("examples", "error", "± s.e.", "RMSE"), float(result.attrs["target_scale"])
-    for m in result["examples"].values[np.isfinite(result["measured"].values)]:
-        error, bar = (float(result[name].sel(examples=m)) for name in ("measured", "measured_stderr"))
-        grid.add_row(count(m), number(error), number(bar, 2) if bar else "", number(scale * np.sqrt(error)))
-    return grid
+    measured = result.isel(examples=np.isfinite(result["measured"].values))
+    m, E, bars = (measured[name].values for name in ("examples", "measured", "measured_stderr"))
+    return screen.grid(
+        ("examples", map(count, m)), ("error", map(number, E)), ("± s.e.", (number(x, 2) if x else "" for x in bars)),
+        ("RMSE", map(number, result.attrs["target_scale"] * np.sqrt(E))),
+    )  # fmt: skip
 
 
 def _ahead(result: xr.Dataset, shown: Sequence[int], own: int) -> Table:
     """The forecast at the sizes that were asked for, and at the rows at hand."""
-    grid = screen.grid("examples", "error", "80% interval", *("RMSE", "80% interval")[:own], "change", "80% interval")
-    rows = int(result.attrs["rows"])
-    for m in sorted({*shown, rows}):
-        one = result.sel(examples=m)
-        if not _is_known(one):
-            continue
-        x = {
-            name: float(one[name])
-            for stem in ("error", "rmse", "gain")
-            for name in (stem, f"{stem}_low", f"{stem}_high")
-        }
-        now = " (now)" if m == rows else ""
-        cells = [
-            (number(x[name]), f"{number(x[f'{name}_low'])} to {number(x[f'{name}_high'])}")
-            for name in ("error", "rmse")
-        ]
-        change = f"{x['gain'] - 1:+.1%}", f"{x['gain_low'] - 1:+.1%} to {x['gain_high'] - 1:+.1%}"
-        star = " *" if bool(one["extended"]) else ""
-        grid.add_row(f"{count(m)}{now}{star}", *cells[0], *cells[1][:own], *(("", "") if now else change))
-    return grid
+    there = result.sel(examples=sorted({*shown, int(result.attrs["rows"])}))
+    there = there.isel(examples=_is_known(there))
+    now = there["examples"].values == result.attrs["rows"]
+
+    def columns(
+        title: str, name: str, write: Callable[[float], str], hidden: np.ndarray
+    ) -> list[tuple[str, list[str]]]:
+        every = zip(*(there[f"{name}{end}"].values for end in ("", "_low", "_high")), hidden, strict=True)
+        cells = [("", "") if gone else (write(x), f"{write(low)} to {write(high)}") for x, low, high, gone in every]
+        return [(title, [x for x, _ in cells]), ("80% interval", [x for _, x in cells])]
+
+    marks = zip(there["examples"].values, now, there["extended"].values, strict=True)
+    sizes = [f"{count(m)}{' (now)' if here else ''}{' *' if far else ''}" for m, here, far in marks]
+    return screen.grid(
+        ("examples", sizes), *columns("error", "error", number, ~_is_known(there)),
+        *columns("RMSE", "rmse", number, ~_is_known(there))[:own],
+        *columns("change", "gain", lambda x: f"{x - 1:+.1%}", now),
+    )  # fmt: skip
 
 
-def _checked(result: xr.Dataset) -> Table:
+def _checked(result: xr.Dataset, agree: np.ndarray) -> Table:
     """The error of processes tuned anew, beside the forecast."""
-    grid = screen.grid("examples", "forecast", "tuned anew", "± s.e.", "")
-    for m, alike in zip(result["examples"].values, _agree(result), strict=True):
-        one = result.sel(examples=m)
-        if np.isfinite(one["check_error"]):
-            grid.add_row(count(m), number(one["error"]), number(one["check_error"]),
-                         number(one["check_error_stderr"], 2),
-                         "[green]agrees[/]" if alike else "[bold red]DIFFERS[/]")  # fmt: skip
-    return grid
+    made = np.isfinite(result["check_error"].values)
+    m, E, again, bars = (result[k].values[made] for k in ("examples", "error", "check_error", "check_error_stderr"))
+    return screen.grid(
+        ("examples", map(count, m)), ("forecast", map(number, E)), ("tuned anew", map(number, again)),
+        ("± s.e.", (number(x, 2) for x in bars)),
+        ("", np.where(agree[made], "[green]agrees[/]", "[bold red]DIFFERS[/]")),
+    )  # fmt: skip
 
 
 def _agree(result: xr.Dataset) -> np.ndarray:
-    """Where the check lies within the interval of the forecast, up to its own standard errors, or was not made.
-
-    The subsets are of rows that the forecast has seen, so this checks its shape more than its level.
-    """
+    """Where the check lies within the interval of the forecast, up to its own standard errors, or was not made."""
     check, bars = result["check_error"].values, SURE * result["check_error_stderr"].values
     low, high = result["error_low"].values, result["error_high"].values
     return ~np.isfinite(check) | ((check + bars >= low) & (check - bars <= high))
@@ -226,34 +204,31 @@ def _agree(result: xr.Dataset) -> np.ndarray:
 
 def _worst(result: xr.Dataset, table: io.Table) -> Table:
     """The rows that hurt most."""
-    grid = screen.grid("row", str(table.target), "predicted without it", "miss", "share of all squared misses")
-    assert table.targets is not None
+    y: Any = table.targets
     miss = result["leave_one_out"].values
     largest = float(np.abs(miss).max()) or 1.0
     squares = (miss / largest) ** 2
     share = squares / (squares.sum() or 1.0)
     write = digits.alike(max(largest * float(np.sqrt(squares.mean())), 1e-6 * result.attrs["target_scale"]))
-    for i in result["worst"].values.astype(int):
-        y = float(table.targets[i])
-        grid.add_row(str(table.place(i)), write(y), write(y - miss[i]), write(miss[i], "+"), f"{share[i]:.1%}")
-    return grid
+    worst = result["worst"].values.astype(int)
+    return screen.grid(
+        ("row", (str(table.place(i)) for i in worst)), (str(table.target), map(write, y[worst])),
+        ("predicted without it", map(write, (y - miss)[worst])), ("miss", (write(x, "+") for x in miss[worst])),
+        ("share of all squared misses", (f"{x:.1%}" for x in share[worst])),
+    )  # fmt: skip
 
 
-# Answers in sentences -------------------------------------------------------------------------------------------------
-
-
-def headline(result: xr.Dataset, target: str, gain: float = BETTER) -> str:
+def headline(result: xr.Dataset, target: str) -> str:
     """How many examples make the error smaller by a tenth, or why more do not: the answer in one sentence."""
     a, rows = result.attrs, int(result.attrs["rows"])
-    found = reach_gain(result, gain)
+    found = reach_gain(result, BETTER)
     known = result.isel(examples=_is_known(result))
     now = float((known["error"] / known["gain"]).values[0])
     if explains_nothing(a["explained"], a["explained_stderr"], rows):
         return (f"The inputs explain nothing of {target} that {rows:,} rows could show: the error is {number(now)}, "
                 "where always answering the mean has 1. More rows with the same columns are not known to "
                 "help.")  # fmt: skip
-    less = "A tenth" if gain == BETTER else f"{1 - gain:.0%}"
-    aim = f"{less} less error than now ({number(gain * now)} instead of {number(now)})"
+    aim = f"A tenth less error than now ({number(BETTER * now)} instead of {number(now)})"
     if np.isfinite(found.best):
         width = found.high - found.low
         low, best, last = (total(m, rows, min(width, found.farthest - m)) if np.isfinite(m) else "" for m in found[:3])
@@ -281,10 +256,10 @@ def needed(result: xr.Dataset, wanted: Sequence[float]) -> list[dict[str, Any]]:
 def _answers(result: xr.Dataset, wanted: Sequence[float]) -> list[str]:
     """How many examples each wanted error takes, in words."""
     known = result.isel(examples=_is_known(result))
-    scale, lines = float(result.attrs["target_scale"]), []
+    lines = []
     for found in needed(result, wanted):
-        error = found["error"]
-        aim = f"error {error:.3g} (RMSE {number(scale * np.sqrt(error), zeros=False)})"
+        error, rmse = found["error"], result.attrs["target_scale"] * np.sqrt(found["error"])
+        aim = f"error {error:.3g} (RMSE {number(rmse, zeros=False)})"
         if "sentence" in found:
             lines.append(_beyond(known, error, aim) or f"To reach {aim}: {found['sentence']}")
         else:
@@ -297,7 +272,7 @@ def _range(known: xr.Dataset, low: float, high: float) -> str:
     last, rows = float(known["examples"][-1]), float(known.attrs["rows"])
     open_end = f"whether {count(last)}, as far as the forecast goes, are enough is open"
     if high <= rows:
-        return f"you need at most {digits.about(high)} examples: the {count(rows)} rows at hand are enough"
+        return f"you need at most {total(high)} examples: the {count(rows)} rows at hand are enough"
     if low <= rows:
         rest = f"{total(high, rows)} examples are" if np.isfinite(high) else open_end
         return f"the {count(rows)} rows at hand may be enough; {rest}"

@@ -1,4 +1,4 @@
-"""From words to declarations: the only place where strings name laws, rules, starts and simulators.
+"""From words to a question: the only place where strings name laws, rules, starts and simulators.
 
 Laws are the exported subclasses of a science's `model.Law`, rules of `model.Rule`, starts of `model.Start`, simulators
 of `simulation.Simulator`. An option that is not the command's own is a control: a field of the law or the rule, or a
@@ -19,6 +19,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import typer
+import xarray as xr
 
 import quenched
 from quenched.core.types import InputError, real, reals
@@ -27,9 +29,6 @@ LONGEST = 1_000_000
 """Values in one range."""
 SET_BY_COMMAND = ("size", "runs", "key", "start", "simulator", "executor", "folder")
 """Keywords of a verb that have options of their own."""
-
-
-# Sciences and their names ---------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,17 +43,14 @@ class Science:
     starts: dict[str, type]
     simulators: dict[str, type]
 
-
-def science(name: str | None) -> Science:
-    """Find a science whose law can be declared in words."""
-    found = introspect(name)
-    if found.command:
-        raise InputError(f"Argument SCIENCE must be one whose law can be given by options, but the law of {name} is a "
-                         f"table of data: use `{found.command}`.")  # fmt: skip
-    return found
+    @property
+    def start_forms(self) -> dict[str, str]:
+        """The fields of each start, as they are typed."""
+        fields = {name: dataclasses.fields(cls) for name, cls in self.starts.items()}
+        return {name: ";".join(f"{f.name}=..." for f in some) for name, some in fields.items()}
 
 
-def introspect(name: str | None) -> Science:
+def find_science(name: str | None) -> Science:
     """What a science exports."""
     _check_name("Argument SCIENCE", name, quenched.SCIENCES)
     package, model, simulation = (importlib.import_module(f"quenched.{name}{m}") for m in ("", ".model", ".simulation"))
@@ -83,14 +79,11 @@ def pick(option: str, table: dict[str, type], name: str | None) -> type:
         if len(complete) == 1:
             return complete[0]
         raise InputError(f"Option {option} must be given, as one of: {', '.join(table)}.")
-
-    def squeeze(name: str) -> str:  # lvq2.1 is LVQ21, lvq+ is LVQPlus
-        return re.sub(r"[-_. ]", "", name.lower().replace("+", "plus"))
-
-    plain = {squeeze(known): c for known, c in table.items()}
-    if squeeze(name) not in plain:
+    plain = {known.replace("-", ""): c for known, c in table.items()}
+    squeezed = re.sub(r"[-_. ]", "", name.lower().replace("+", "plus"))  # lvq2.1 is LVQ21, lvq+ is LVQPlus
+    if squeezed not in plain:
         _check_name(f"Option {option}", name, table)
-    return plain[squeeze(name)]
+    return plain[squeezed]
 
 
 def _check_name(what: str, name: str | None, known: Collection[str]) -> None:
@@ -111,16 +104,12 @@ def required(cls: type) -> list[str]:
     return [f.name for f in dataclasses.fields(cls) if f.default is empty and f.default_factory is empty]
 
 
-# Values ---------------------------------------------------------------------------------------------------------------
-
-
 def extra_options(words: Sequence[str]) -> dict[str, str]:
     """Pairs of `--name value` or `--name=value`, by name with underscores."""
     found: dict[str, str] = {}
     rest = list(words)
     while rest:
-        word = rest.pop(0)
-        name, equals, value = word.partition("=")
+        name, equals, value = (word := rest.pop(0)).partition("=")
         if not re.fullmatch(r"--[A-Za-z]\w*(-\w+)*", name):
             raise InputError(f"Options must be given as `--name value`, but {word!r} was given.")
         if not equals:
@@ -136,47 +125,38 @@ def extra_options(words: Sequence[str]) -> dict[str, str]:
 
 def numbers(option: str, text: str) -> Any:
     """A number, a list for `1,2,5` or `0:50:501`, a list of lists for `1,1/1,0.25`."""
+
+    def read(item: str) -> list[float]:
+        if ":" not in item:
+            return [float(item)]
+        low, high, count = item.split(":")
+        if not 2 <= int(count) <= LONGEST:
+            raise ValueError(count)
+        return np.linspace(float(low), float(high), int(count)).tolist()
+
     try:
-        rows = [[x for item in row.split(",") for x in _range(item)] for row in text.split("/")]
+        rows = [[x for item in row.split(",") for x in read(item)] for row in text.split("/")]
         if len({len(row) for row in rows}) > 1:
             raise ValueError("rows of different lengths")
     except ValueError:
         raise InputError(f"Option {option} must be a number, a list such as 1,2,5 or a range such as 0:50:501 "
                          f"(from, to, how many, at most {LONGEST}), but {text!r} was given.") from None  # fmt: skip
-    if "/" in text:
-        return rows
-    return rows[0] if re.search("[,:]", text) else rows[0][0]
+    return rows if "/" in text else rows[0] if re.search("[,:]", text) else rows[0][0]
 
 
-def _range(text: str) -> list[float]:
-    """One number, or the numbers of a range."""
-    parts = text.split(":")
-    if len(parts) == 1:
-        return [float(text)]
-    low, high, count = parts
-    if not 2 <= int(count) <= LONGEST:
-        raise ValueError(count)
-    return np.linspace(float(low), float(high), int(count)).tolist()
-
-
-def start(found: Science, text: str | None) -> Any:
+def find_start(found: Science, text: str | None) -> Any:
     """A start by name (`near-origin`) or by its fields (`R=0,0/0,0;Q=1,0/0,1`)."""
     if text is None:
         return None
     if "=" not in text:
         return pick("--start", {k: c for k, c in found.starts.items() if not required(c)}, text)()
-    pairs = dict(pair.split("=", 1) for pair in text.split(";") if "=" in pair)
-    values = {name.strip(): numbers("--start", value) for name, value in pairs.items()}
+    pairs = [pair.split("=", 1) for pair in text.split(";") if "=" in pair]
+    values = {name.strip(): numbers("--start", value) for name, value in pairs}
     for cls in found.starts.values():
         if set(required(cls)) <= set(values) <= {f.name for f in dataclasses.fields(cls)}:
             return cls(**values)
-    forms = [form(cls) for cls in found.starts.values()]
-    raise InputError(f"Option --start must be a name or one of: {', '.join(forms)}; but {text!r} was given.")
-
-
-def form(cls: type) -> str:
-    """The fields of a start, as they are typed."""
-    return ";".join(f"{f.name}=..." for f in dataclasses.fields(cls))
+    forms = ", ".join(found.start_forms.values())
+    raise InputError(f"Option --start must be a name or one of: {forms}; but {text!r} was given.")
 
 
 def executor(workers: int | None, scheduler: str | None) -> Any:
@@ -188,7 +168,66 @@ def executor(workers: int | None, scheduler: str | None) -> Any:
     return None if workers is None else quenched.Processes(workers)
 
 
-# Law, rule and controls -----------------------------------------------------------------------------------------------
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What a command asks of a science."""
+
+    science: Science
+    law: Any
+    rule: Any
+    start: Any
+    controls: dict[str, Any]
+
+    @classmethod
+    def parse(
+        cls, context: typer.Context, verb: str, *, science: str | None, law: str | None, rule: str | None,
+        start: str | None,
+    ) -> Question:  # fmt: skip
+        """Make law, rule, start and controls from the words of a command."""
+        found = find_science(science)
+        if found.command:
+            raise InputError("Argument SCIENCE must be one whose law can be given by options, but the law of "
+                             f"{science} is a table of data: use `{found.command}`.")  # fmt: skip
+        own = [str(one.name) for one in context.command.params if one.name not in ("science", "help")]
+        world, student, controls = declare(
+            found, getattr(found.package, verb), law, rule, extra_options(context.args), own
+        )
+        return cls(found, world, student, find_start(found, start), controls)
+
+    def curve(self, controls: dict[str, Any] | None = None) -> xr.Dataset:
+        """The theory, at the controls of the question or at others."""
+        verb = self.science.package.curve
+        starts = "start" in inspect.signature(verb).parameters
+        if self.start is not None and not starts and controls is None:
+            raise InputError("Option --start must not be given here, but it is: this theory does not depend on the "
+                             "start.")  # fmt: skip
+        begin = {"start": self.start} if starts else {}
+        return verb(self.law, self.rule, **begin, **(self.controls if controls is None else controls))
+
+    def measure(self, simulator: str | None, **settings: Any) -> xr.Dataset:
+        """The simulation."""
+        if simulator is not None:
+            settings["simulator"] = pick("--simulator", self.science.simulators, simulator)()
+        return self.science.package.measure(self.law, self.rule, start=self.start, **settings, **self.controls)
+
+    def compare(self, points: xr.Dataset, allowance: float | None, *, smooth: bool) -> tuple[list[xr.Dataset], str]:
+        """The theory at the simulated points (and between, if `smooth`), and a sentence on their agreement."""
+        package = self.science.package
+        of_theory = verb_keywords(package.curve)
+        only_measured = set(verb_keywords(package.measure)) - set(of_theory)
+        wanted = {name: value for name, value in self.controls.items() if name not in only_measured}
+        for name in of_theory:
+            if smooth and np.ndim(wanted.get(name, 0)) == 1:
+                wanted[name] = np.union1d(wanted[name], np.linspace(min(wanted[name]), max(wanted[name]), 101))
+        try:
+            theory = self.curve(wanted)
+            granted = 1 / int(points.attrs["size"]) if allowance is None else allowance
+            first = {dim: 0 for dim in theory.dims if dim not in points.dims and theory[dim].dtype.kind == "U"}
+            found = quenched.agreement(theory.isel(first), points, allowance=granted)
+            plain = max(float(abs(found.z[name]).max()) for name in found.z)
+            return [theory], f"{found}; without the allowance {plain:.2f} standard errors"
+        except InputError as error:
+            return [], f"not compared with the theory: {error}"
 
 
 def declare(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -16,7 +15,7 @@ from quenched.core.store import writable_folder
 from quenched.core.types import InputError
 from quenched.papers import report
 from quenched.papers import reproduction as papers
-from quenched.papers.reproduction import Done, State, Step
+from quenched.papers.reproduction import State, Step
 
 EVERYTHING = "Five papers on the statistical mechanics of learning, computed again"
 DEMONSTRATION = "quenched: theory, simulation and learner from one declaration"
@@ -50,10 +49,11 @@ def _compute(
             pass
     writable_folder(out)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # not on macOS
-    count = workers or cores
     with interrupts(out), estimated("reproducing") as tell:
-        done = papers.run(steps, quick=quick, folder=out, workers=count, executor=executor, watch=_Watch(tell))
-    _require_some(done)
+        watch = _announce_once(tell)
+        done = papers.run(steps, quick=quick, folder=out, workers=workers or cores, executor=executor, watch=watch)
+    if all(one.value is None and not one.fault for one in done.values()):  # something is missing: no report
+        raise InputError(next(one.sentence for one in done.values()))
     sections = papers.sections(done, complete=complete)
     page = report.write(sections, out, title=title, quick=quick)
     screen.agreement_table(sections, console())
@@ -65,27 +65,22 @@ def _compute(
         raise Stop(f"{len(faults)} of {len(done)} steps failed, the report says why: {', '.join(faults)}.", 1)
 
 
-def _require_some(done: dict[Step, Done]) -> None:
-    """Raise one sentence instead of writing a report, if nothing could be computed because something is missing."""
-    if all(one.value is None and not one.fault for one in done.values()):
-        raise InputError(next(one.sentence for one in done.values()))
+def _announce_once(tell: Callable[[float, str], None]) -> Callable[[State], None]:
+    """Print an estimate of the time once, and on a terminal a bar with what is left."""
+    said = False
 
-
-class _Watch:
-    """Prints an estimate of the time once, and on a terminal a bar with what is left."""
-
-    def __init__(self, tell: Any):
-        self.tell, self.said = tell, False
-
-    def __call__(self, state: State) -> None:
+    def watch(state: State) -> None:
+        nonlocal said
         left = [step for step in state.every if step not in state.finished]
         words = f"{'at least' if state.unknown() else 'about'} {_duration(state.seconds_left())}"
-        if left and not self.said:
+        if left and not said:
             kept = f", {len(state.finished)} kept from before" if state.finished else ""
             processes = f"{state.workers} processes" if state.workers > 1 else "one process"
             typer.echo(f"{len(left)} steps in {processes}{kept}: {words}.", err=True)
-            self.said = True
-        self.tell(state.share(), f"{words} left; now {', '.join(map(str, state.running))}")
+            said = True
+        tell(state.share(), f"{words} left; now {', '.join(map(str, state.running))}")
+
+    return watch
 
 
 def _duration(seconds: float) -> str:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from quenched.cli import digits, options
 from quenched.core.figures import Section
-from quenched.core.proof import Agreement
 
 ROWS = 12
 """Quantities shown."""
@@ -29,11 +29,12 @@ def say(console: Console, *lines: str, style: str = "") -> None:
         console.print(escape(line), style=style, highlight=False)
 
 
-def grid(*columns: str) -> Table:
-    """An empty table of numbers."""
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name in columns:
-        table.add_column(escape(name), justify="right", no_wrap=True)
+def grid(*columns: tuple[str, Iterable[str]]) -> Table:
+    """A table of numbers, from the names of columns and their cells."""
+    heads = (Column(escape(name), justify="right", no_wrap=True) for name, _ in columns)
+    table = Table(*heads, box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*row)
     return table
 
 
@@ -48,10 +49,11 @@ def show(result: xr.Dataset, console: Console) -> None:
     """Print some of a result: quantities down, points of the sweep across."""
     names = _quantities(result)
     spots, dims = _spots(result, names)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
+    table = Table("", box=None, pad_edge=False, header_style="bold")
     for spot in spots:
-        table.add_column("\n".join(f"{d} = {_number(result[d].values[i])}" for d, i in spot.items()), justify="right")
+        there = {d: result[d].values[i] for d, i in spot.items()}
+        words = (f"{d} = {x:.4g}" if isinstance(x, (float, np.floating)) else f"{d} = {x}" for d, x in there.items())
+        table.add_column("\n".join(words), justify="right")
     rows = [(label, name, place) for name in names for label, place in _components(result, name, dims)]
     for label, name, place in rows[:ROWS]:
         table.add_row(label, *(_value(result, name, {**place, **spot}) for spot in spots))
@@ -92,19 +94,13 @@ def _components(result: xr.Dataset, name: str, dims: list[str]) -> list[tuple[st
 
 def _value(result: xr.Dataset, name: str, place: dict[str, int]) -> str:
     """One number, with its standard error if it has one."""
-    there = result[name].isel({d: i for d, i in place.items() if d in result[name].dims})
-    if there.dtype.kind == "U":
-        return str(there.values)
-    value = float(there)
-    if np.isnan(value) and "outcome" in result:
-        return str(result["outcome"].isel(place, missing_dims="ignore").values)
-    if f"{name}_stderr" not in result:
-        return digits.number(value)
-    return digits.with_error(value, result[f"{name}_stderr"].isel(place, missing_dims="ignore"))
-
-
-def _number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+    there = result.isel(place, missing_dims="ignore")
+    value = there[name]
+    if value.dtype.kind != "U" and np.isnan(value) and "outcome" in there:
+        value = there["outcome"]
+    if value.dtype.kind == "U":
+        return str(value.values)
+    return digits.with_error(value, there[f"{name}_stderr"]) if f"{name}_stderr" in there else digits.number(value)
 
 
 def _remarks(result: xr.Dataset, rows: int, spots: int, dims: list[str]) -> list[str]:
@@ -127,20 +123,16 @@ def _remarks(result: xr.Dataset, rows: int, spots: int, dims: list[str]) -> list
 
 def agreement_table(sections: Sequence[Section], console: Console) -> None:
     """Print every comparison of theory and simulation."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("figure", "comparison", "p", "largest deviation", "verdict"):
-        table.add_column(name, justify="right" if name == "p" else "left")
+    columns = "figure", "comparison", Column("p", justify="right"), "largest deviation", "verdict"
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for figure in (figure for section in sections for figure in section.figures):
         name = figure.key if len(sections) > 1 else figure.key.rpartition("/")[2]
         for comparison, one in figure.agreement.items():
-            table.add_row(name, comparison, f"{one.p:.2g}", f"{one.largest:.2f} standard errors", _verdict(one))
+            verdict = "[green]agree[/]" if one.passed else "[bold red]DISAGREE[/]"
+            table.add_row(name, comparison, f"{one.p:.2g}", f"{one.largest:.2f} standard errors", verdict)
         if not figure.agreement:
             table.add_row(name, "[dim]nothing to compare[/]")
     console.print(table)
-
-
-def _verdict(one: Agreement) -> str:
-    return "[green]agree[/]" if one.passed else "[bold red]DISAGREE[/]"
 
 
 def explain(found: options.Science, verb: Callable[..., Any], console: Console) -> None:
@@ -159,7 +151,7 @@ def explain(found: options.Science, verb: Callable[..., Any], console: Console) 
                 _print_fields(console, fields)
             before = fields
     if found.starts:
-        forms = ", ".join(f"{name} ({options.form(cls)})" for name, cls in found.starts.items())
+        forms = ", ".join(f"{name} ({form})" for name, form in found.start_forms.items())
         console.print(f"\n[bold]Starts, --start[/]\n{forms}", highlight=False)
     console.print(f"\n[bold]Simulators, --simulator[/]\n{', '.join(found.simulators)}", highlight=False)
 
@@ -174,18 +166,9 @@ def _print_fields(console: Console, fields: dict[str, tuple[Any, str]]) -> None:
 
 def _documented(thing: Any) -> dict[str, str]:
     """The entries below `Args:` or `Attributes:` of a docstring: lines "    name: words", continued further in."""
-    found: dict[str, str] = {}
-    inside, name = False, ""
-    for line in inspect.cleandoc(thing.__doc__ or "").splitlines():
-        indent = len(line) - len(line.lstrip())
-        if line and not indent:
-            inside = line in ("Args:", "Attributes:")
-        elif inside and indent == 4 and ": " in line:
-            name, words = line.strip().split(": ", 1)
-            found[name] = words
-        elif inside and indent > 4:
-            found[name] += f" {line.strip()}"
-    return {name: _plain(words) for name, words in found.items()}
+    parts = re.findall(r"^(?:Args|Attributes):\n((?: +.*\n?|\n)+)", inspect.cleandoc(thing.__doc__ or ""), re.MULTILINE)
+    entries = re.findall(r"^ {4}(\S.*?): (.*(?:\n {5,}.*)*)", "\n".join(parts), re.MULTILINE)
+    return {name: _plain(words) for name, words in entries}
 
 
 def _plain(text: str) -> str:

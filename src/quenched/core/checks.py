@@ -6,17 +6,19 @@ Values that JAX traces pass: they have no number yet.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import operator
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import NOT_NUMBERS, InputError, Key, as_numbers, is_traced
+from quenched.core.types import NOT_NUMBERS, InputError, Key, as_numbers, is_traced, real
 
 HEAVIEST = 1e15
 """The largest weight of a row: adding 1 to it still changes it."""
@@ -80,16 +82,31 @@ def _require(
         raise InputError(f"Argument `{name}` must be {limits} in size, but it is {_short(x)}.")
 
 
-def whole(name: str, value: Any, *, least: int, most: int = MOST) -> int:
-    """Return `value` as an int from `least` to `most`."""
+class Declared(eqx.Module):
+    """A law, a rule or another choice, whose fields say by `declare` what they must be."""
+
+    def __check_init__(self):
+        for field in dataclasses.fields(self):
+            value, check = getattr(self, field.name), field.metadata.get("check")
+            if check is not None and (value is not None or field.default is not None):
+                check(field.name, value)
+
+
+def declare(default: Any, check: Callable[[str, Any], None] = positive) -> Any:
+    """A field of a `Declared` class: a number that passes a check; None only where that is the default."""
+    return eqx.field(converter=real, default=default, metadata={"check": check})
+
+
+def whole(name: str, value: Any, *, least: int) -> int:
+    """Return `value` as an int of at least `least`."""
     try:
         count = operator.index(value)
     except TypeError:
         raise InputError(f"Argument `{name}` must be a whole number, but {value!r} was given.") from None
     if count < least:
         raise InputError(f"Argument `{name}` must be at least {least}, but {count} was given.")
-    if count > most:
-        raise InputError(f"Argument `{name}` must be at most {most}, but {count} was given.")
+    if count > MOST:
+        raise InputError(f"Argument `{name}` must be at most {MOST}, but {count} was given.")
     return count
 
 

@@ -34,23 +34,14 @@ class Verdict(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """A number and the interval in which it should lie.
-
-    Attributes:
-        value: the number.
-        low: lower end of the interval.
-        high: upper end of the interval.
-        stderr: standard error of the number; within three of them of an end the comparison is undecided.
-        inside: whether the number should lie inside the interval, or outside.
-        what: what the number is, in words.
-    """
+    """A number and the interval in which it should lie."""
 
     value: float
     low: float
     high: float
-    stderr: float = 0.0
-    inside: bool = True
-    what: str = ""
+    stderr: float = 0.0  # within three of them of an end the comparison is undecided
+    inside: bool = True  # whether the number should lie inside the interval, or outside
+    what: str = ""  # what the number is, in words
 
     def __post_init__(self) -> None:
         if any(math.isnan(number) for number in (self.value, self.low, self.high, self.stderr)):
@@ -75,19 +66,13 @@ class Comparison:
             relation = f"{'above' if self.inside else 'below'} {self.low:.4g}"
         else:
             relation = f"{'between' if self.inside else 'outside'} {self.low:.4g} and {self.high:.4g}"
-        return f"{value} {relation}: {_ANSWERS[self.holds]}"
-
-
-_ANSWERS = {True: "yes", False: "no", None: "undecided"}
+        answer = {True: "yes", False: "no", None: "undecided"}[self.holds]
+        return f"{value} {relation}: {answer}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """Comparisons that must all hold; `a & b` joins two checks.
-
-    Attributes:
-        parts: the comparisons.
-    """
+    """Comparisons that must all hold; `a & b` joins two checks."""
 
     parts: tuple[Comparison, ...]
 
@@ -104,6 +89,10 @@ class Check:
         return "; ".join(str(part) for part in self.parts)
 
 
+def _check(value: float, low: float, high: float, stderr: float, what: str, *, inside: bool = True) -> Check:
+    return Check((Comparison(float(value), float(low), float(high), float(stderr), inside, what),))
+
+
 def below(value: float, bound: float, *, stderr: float = 0.0, what: str = "") -> Check:
     """Check that a number is at most `bound`.
 
@@ -111,12 +100,12 @@ def below(value: float, bound: float, *, stderr: float = 0.0, what: str = "") ->
         >>> below(0.2, 0.5).holds, below(0.6, 0.5).holds, below(0.4, 0.5, stderr=0.1).holds
         (True, False, None)
     """
-    return Check((Comparison(float(value), -math.inf, float(bound), float(stderr), what=what),))
+    return _check(value, -math.inf, bound, stderr, what)
 
 
 def above(value: float, bound: float, *, stderr: float = 0.0, what: str = "") -> Check:
     """Check that a number is at least `bound`."""
-    return Check((Comparison(float(value), float(bound), math.inf, float(stderr), what=what),))
+    return _check(value, bound, math.inf, stderr, what)
 
 
 def near(value: float, target: float, *, within: float, stderr: float = 0.0, what: str = "") -> Check:
@@ -126,14 +115,12 @@ def near(value: float, target: float, *, within: float, stderr: float = 0.0, wha
         >>> print(near(0.2257, 0.2253, within=0.001, what="error"))
         error 0.2257 between 0.2243 and 0.2263: yes
     """
-    low, high = float(target) - float(within), float(target) + float(within)
-    return Check((Comparison(float(value), low, high, float(stderr), what=what),))
+    return _check(value, target - within, target + within, stderr, what)
 
 
 def apart(value: float, target: float, *, by: float, stderr: float = 0.0, what: str = "") -> Check:
     """Check that a number differs from `target` by more than `by`."""
-    low, high = float(target) - float(by), float(target) + float(by)
-    return Check((Comparison(float(value), low, high, float(stderr), inside=False, what=what),))
+    return _check(value, target - by, target + by, stderr, what, inside=False)
 
 
 def agrees(agreement: Agreement) -> Check:
@@ -143,28 +130,18 @@ def agrees(agreement: Agreement) -> Check:
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """A number or statement that a paper prints, and ours beside it.
+    """A number or statement that a paper prints, and ours beside it."""
 
-    Attributes:
-        where: place in the paper.
-        statement: what is claimed, in words.
-        printed: what the paper prints.
-        ours: what we get.
-        evidence: how we know.
-        stands: the comparison that decides whether the statement stands as printed; None if there is none, because
-            the paper does not state what would be needed.
-        instead: the comparison that decides whether the corrected statement in `ours` holds.
-        rests_on: the comparison of theory and simulation behind it, as `comparison` names it.
-    """
-
-    where: str
-    statement: str
-    printed: str
-    ours: str
-    evidence: str
-    stands: Check | None = None
-    instead: Check | None = None
-    rests_on: str = ""
+    where: str  # place in the paper
+    statement: str  # what is claimed, in words
+    printed: str  # what the paper prints
+    ours: str  # what we get
+    evidence: str  # how we know
+    stands: Check | None = (
+        None  # decides whether the statement stands as printed; None if the paper lacks what is needed
+    )
+    instead: Check | None = None  # decides whether the corrected statement in `ours` holds
+    rests_on: str = ""  # the comparison of theory and simulation behind it, as `figures.comparison` names it
 
     @property
     def verdict(self) -> Verdict:

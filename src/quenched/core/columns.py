@@ -24,18 +24,6 @@ LONGEST = 24
 MISSING = frozenset({"", "#N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"})
 """Words for a value that is not there, as pandas has them."""
 
-_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-_CLOCK = r"([ T]+\d{1,2}:\d{2}.*)?"
-_PERCENT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)) ?%")
-_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}((?:,\d{3})+)(\.\d*)?")
-_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+([eE][+-]?\d+)?")
-_DATE = re.compile(
-    r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
-    rf"|\d{{1,2}}[ .-]+{_MONTH}[ .,-]+\d{{2,4}}|{_MONTH}[ .]+\d{{1,2}},?[ ]+\d{{4}}){_CLOCK}"
-    r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?",
-    re.IGNORECASE,
-)
-
 FEWEST = 5
 """Rows that a table must have."""
 WORDS, DATES = "words", "dates"
@@ -43,30 +31,43 @@ DECIMAL_COMMAS = "decimal commas"
 ANY_COMMAS = "commas that may stand for thousands or for decimals"
 INFINITE, COMPLEX = "infinite or too large numbers", "complex numbers"
 PERCENT = "percent signs beside plain numbers"
+GAP = "missing"
+
+ADVICE = {
+    DECIMAL_COMMAS: "write decimals with points",
+    ANY_COMMAS: "write numbers without commas",
+    DATES: "leave dates out, or count days",
+    PERCENT: "write all with a percent sign, or none",
+}
+"""What helps."""
+
+_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_GROUPED = re.compile(r"[+-]?[1-9]\d{0,2}((?:,\d{3})+)(\.\d*)?")
+_FORMS = {
+    PERCENT: re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)) ?%"),
+    ANY_COMMAS: _GROUPED,
+    DECIMAL_COMMAS: re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+([eE][+-]?\d+)?"),
+    DATES: re.compile(
+        r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
+        rf"|\d{{1,2}}[ .-]+{_MONTH}[ .,-]+\d{{2,4}}|{_MONTH}[ .]+\d{{1,2}},?[ ]+\d{{4}})([ T]+\d{{1,2}}:\d{{2}}.*)?"
+        r"|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?",
+        re.IGNORECASE,
+    ),
+}
+"""Kinds of text that is not a plain number."""
 
 
 class Column(NamedTuple):
-    """A column as it was read.
+    """A column as it was read, of `N` cells."""
 
-    Attributes:
-        name: its name, as it may be shown.
-        values: float64 `[N]`, NaN where there is no number.
-        missing: where nothing stands `[N]`.
-        wrong: where something else than a number stands `[N]`.
-        kind: what stands there, in the plural.
-        text: the cells that were looked at one by one, as text `[N]`; None for a column of numbers alone.
-        truth: whether everything that is there is true or false.
-        note: a sentence on how it was read, where that is not plain.
-    """
-
-    name: str
-    values: np.ndarray
-    missing: np.ndarray
-    wrong: np.ndarray
-    kind: str = ""
-    text: np.ndarray | None = None
-    truth: bool = False
-    note: str = ""
+    name: str  # as it may be shown
+    values: np.ndarray  # [N] float64, NaN where there is no number
+    missing: np.ndarray  # [N] where nothing stands
+    wrong: np.ndarray  # [N] where something else than a number stands
+    kind: str = ""  # what stands there, in the plural
+    text: np.ndarray | None = None  # [N] cells that were looked at one by one, as text; None in a column of numbers
+    truth: bool = False  # whether everything that is there is true or false
+    note: str = ""  # a sentence on how it was read, where that is not plain
 
     @property
     def is_words(self) -> bool:
@@ -80,12 +81,7 @@ class Column(NamedTuple):
 
 
 def read_column(name: str, cells: Any) -> Column:
-    """Read a column of any kind.
-
-    Args:
-        name: for sentences.
-        cells: a sequence, array, masked array or series `[N]`.
-    """
+    """Read a column of any kind: a sequence, array, masked array or series."""
     name, mask = printable(str(name)), np.ma.getmaskarray(cells) if isinstance(cells, np.ma.MaskedArray) else None
     array = np.asarray(cells)
     one_by_one = array.dtype.kind in "OUST"
@@ -111,16 +107,27 @@ def _read_array(name: str, array: np.ndarray) -> Column:
 
 
 def _read_cells(name: str, cells: np.ndarray) -> Column:
-    """A column of text or of objects, cell by cell."""
-    values, missing = np.full(cells.shape, np.nan), np.zeros(cells.shape, bool)
-    kinds = np.full(cells.shape, "", dtype=object)
+    """A column of text or of objects, cell by cell; what is read with the whole column in view gets a note."""
     text = np.array([_text(cell) for cell in cells], dtype=object)
-    for i, cell in enumerate(cells):
-        values[i], kinds[i] = _number(cell, text[i])
-        missing[i] = kinds[i] == "missing"
-    kinds[missing] = ""
+    read = [_number(*pair) for pair in zip(cells, text, strict=True)]
+    values, kinds = np.array([value for value, _ in read], float), np.array([kind for _, kind in read], dtype=object)
+    missing = kinds == GAP
+    wrong = (kinds != "") & ~missing
+    found = set(kinds[wrong])
+    kind = found.pop() if len(found) == 1 else DECIMAL_COMMAS if found == {DECIMAL_COMMAS, ANY_COMMAS} else WORDS
     truth = not missing.all() and all(isinstance(cell, (bool, np.bool_)) for cell in cells[~missing])
-    return _settled(Column(name, values, missing, kinds != "", "", text, truth), kinds)
+    percent = kind == PERCENT and np.all(wrong | missing)
+    if percent or (kind == ANY_COMMAS and _are_thousands(text[wrong], text[~wrong & ~missing])):
+        i = int(np.flatnonzero(wrong)[0])
+        note = f"Column {name!r} is read as numbers: {text[i]} is {values[i]:.15g}."
+        return Column(name, values, missing, np.zeros_like(wrong), "", text, truth, note)
+    return Column(name, np.where(wrong, np.nan, values), missing, wrong, kind, text, truth)
+
+
+def _are_thousands(grouped: np.ndarray, plain: np.ndarray) -> bool:
+    """Whether commas stand between thousands: one cell has two of them, or a point beside one, or a point alone."""
+    parts = [_GROUPED.fullmatch(text) for text in grouped]
+    return any(part and (len(part[1]) > 4 or part[2]) for part in parts) or any("." in text for text in plain)
 
 
 def _text(cell: Any) -> str:
@@ -131,16 +138,16 @@ def _text(cell: Any) -> str:
 
 
 def _number(cell: Any, text: str) -> tuple[float, str]:
-    """The number in a cell and nothing, or NaN and what stands there instead."""
+    """The number in a cell and nothing, or what stands there instead."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
-        return math.nan, "missing"
+        return math.nan, GAP
     if isinstance(cell, (complex, np.complexfloating)):
         return math.nan, COMPLEX
     if hasattr(cell, "isoformat") or isinstance(cell, np.datetime64):
         return math.nan, DATES
     if isinstance(cell, (str, bytes)):
         if text in MISSING:
-            return math.nan, "missing"
+            return math.nan, GAP
         if "_" in text:  # Python reads 1_000, people do not write it
             return math.nan, WORDS
     try:
@@ -148,73 +155,19 @@ def _number(cell: Any, text: str) -> tuple[float, str]:
     except OverflowError:
         return math.nan, INFINITE
     except (TypeError, ValueError):
-        return math.nan, _kind_of(text)
+        kind = next((kind for kind, form in _FORMS.items() if form.fullmatch(text)), WORDS)
+        share = float(text.rstrip("% ")) / 100 if kind == PERCENT else math.nan
+        return float(text.replace(",", "")) if kind == ANY_COMMAS else share, kind
     if math.isnan(value):
-        return value, "missing"
+        return value, GAP
     return (value, "") if math.isfinite(value) else (math.nan, INFINITE)
-
-
-def _kind_of(text: str) -> str:
-    """The kind of a text that is not a number."""
-    for kind, form in (("%", _PERCENT), ("grouped", _GROUPED), (DECIMAL_COMMAS, _COMMA), (DATES, _DATE)):
-        if form.fullmatch(text):
-            return kind
-    return WORDS
-
-
-def _settled(column: Column, kinds: np.ndarray) -> Column:
-    """Read what can be read with the whole column in view, and name what cannot."""
-    assert column.text is not None
-    found = {kind for kind in kinds if kind}
-    if found == {"%"}:
-        if np.all(column.wrong | column.missing):
-            return _read_as(column, lambda text: float(text.rstrip("% ")) / 100)
-        return column._replace(kind=PERCENT)
-    if found == {"grouped"}:
-        if _is_certain(column):
-            return _read_as(column, lambda text: float(text.replace(",", "")))
-        return column._replace(kind=ANY_COMMAS)
-    if DECIMAL_COMMAS in found and found <= {DECIMAL_COMMAS, "grouped"}:
-        return column._replace(kind=DECIMAL_COMMAS)
-    counts = {kind: int(np.sum(kinds == kind)) for kind in found}
-    most = max(counts, key=lambda kind: counts[kind], default="")
-    return column._replace(kind=most if most in (DATES, COMPLEX, INFINITE) and len(found) == 1 else WORDS)
-
-
-def _is_certain(column: Column) -> bool:
-    """Whether commas stand between thousands: one cell has two of them, or a point beside one, or a point alone."""
-    assert column.text is not None
-    parts = [_GROUPED.fullmatch(text) for text in column.text[column.wrong]]
-    if any(part and (len(part[1]) > 4 or part[2]) for part in parts):
-        return True
-    return any("." in text for text in column.text[~column.wrong & ~column.missing])
-
-
-def _read_as(column: Column, read: Any) -> Column:
-    """The column with its odd cells read, and a note."""
-    assert column.text is not None
-    values = column.values.copy()
-    for i in np.flatnonzero(column.wrong):
-        values[i] = read(column.text[i])
-    first = int(np.flatnonzero(column.wrong)[0])
-    note = f"Column {column.name!r} is read as numbers: {column.text[first]} is {values[first]:.15g}."
-    return column._replace(values=values, wrong=np.zeros_like(column.wrong), note=note)
-
-
-# What is wrong, in one sentence ---------------------------------------------------------------------------------------
 
 
 def check(where: str, columns: Sequence[Column], *, first: int = 1, hint: str = "") -> None:
     """Check that no cell is missing or not a number; one sentence lists all faults, with counts and rows.
 
-    Args:
-        where: what must hold numbers, such as "data.csv" or "Argument `X`".
-        columns: all that were read.
-        first: the number of the first row.
-        hint: what helps where cells are missing.
-
-    Raises:
-        InputError: if there is such a cell.
+    It begins with `where`, such as "data.csv" or "Argument `X`", counts rows from `first` and, where cells are missing,
+    ends with a `hint`.
     """
     faults = [(column, clause) for column in columns if (clause := _clause(column, first))]
     if not faults:
@@ -229,15 +182,6 @@ def check(where: str, columns: Sequence[Column], *, first: int = 1, hint: str = 
     what = "a finite number" if bad else "a value"
     advice = f": {'; '.join(hints)}" if hints else ""
     raise InputError(f"{where} must have {what} in every row, but {'; '.join(clauses)}{advice}.")
-
-
-ADVICE = {
-    DECIMAL_COMMAS: "write decimals with points",
-    ANY_COMMAS: "write numbers without commas",
-    DATES: "leave dates out, or count days",
-    PERCENT: "write all with a percent sign, or none",
-}
-"""What helps."""
 
 
 def _clause(column: Column, first: int) -> str:
@@ -264,16 +208,7 @@ def short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
-# Units ----------------------------------------------------------------------------------------------------------------
-
-
-def power_of_two(values: Any, axis: int | None = None) -> Any:
-    """The power of two just above the largest of some numbers in size, by which division is exact; 1 for none.
-
-    Args:
-        values: finite numbers.
-        axis: along which the largest is sought; None for all.
-    """
-    largest = np.max(np.abs(values), axis=axis, initial=0.0)
-    exponent = np.frexp(largest)[1]
-    return np.where(largest > 0, np.ldexp(1.0, np.clip(exponent, -1021, 1023)), 1.0)[()]
+def power_of_two(values: Any) -> float:
+    """The power of two just above the largest of finite numbers in size, by which division is exact; 1 for none."""
+    largest = np.max(np.abs(values), initial=0.0)
+    return float(np.ldexp(1.0, np.clip(np.frexp(largest)[1], -1021, 1023))) if largest > 0 else 1.0

@@ -16,53 +16,31 @@ from quenched.core.proof import Agreement
 class Kind(enum.Enum):
     """What a series is, and so how it is drawn."""
 
-    theory = "theory"
-    """A line; dashed where it is unstable."""
-    simulation = "simulation"
-    """Points with error bars of one standard error."""
-    reference = "reference"
-    """A thin grey line: a bound, an optimum, a trivial answer."""
-    cloud = "cloud"
-    """Single points without error bars: data, or positions."""
-    mark = "mark"
-    """Crosses: places of special meaning, such as cluster centres."""
-    band = "band"
-    """An area between `low` and `high`: an interval around a line."""
-    image = "image"
-    """A function of two variables, as colours with a scale named by the label."""
+    theory = "theory"  # a line; dashed where it is unstable
+    simulation = "simulation"  # points with error bars of one standard error
+    reference = "reference"  # a thin grey line: a bound, an optimum, a trivial answer
+    cloud = "cloud"  # single points without error bars: data, or positions
+    mark = "mark"  # crosses: places of special meaning, such as cluster centres
+    band = "band"  # an area between `low` and `high`: an interval around a line
+    image = "image"  # a function of two variables, as colours with a scale named by the label
 
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """One line or set of points.
+    """One line or set of points."""
 
-    Attributes:
-        label: its entry in the legend; series of one label share a colour.
-        kind: theory, simulation, reference, cloud, mark, band or image.
-        x: abscissa.
-        y: ordinate.
-        yerr: one standard error, for simulations.
-        unstable: where a theory is unstable, so that it is drawn dashed.
-        dashes: what dashes mean, if something else than unstable.
-        low: the lower edge of a band.
-        high: the upper edge of a band.
-        values: of an image `[x, y]`.
-        group: series of one group share a colour; by default those of one label.
-        outcome: a word for each point that needs one; by default "no value" for NaN.
-    """
-
-    label: str
+    label: str  # its entry in the legend
     kind: Kind
     x: np.ndarray
     y: np.ndarray
-    yerr: np.ndarray | None = None
-    unstable: np.ndarray | None = None
-    dashes: str = "unstable"
-    low: np.ndarray | None = None
-    high: np.ndarray | None = None
-    values: np.ndarray | None = None
-    group: str = ""
-    outcome: np.ndarray | None = None
+    yerr: np.ndarray | None = None  # one standard error, for simulations
+    unstable: np.ndarray | None = None  # where a theory is unstable, so that it is drawn dashed
+    dashes: str = "unstable"  # what dashes mean
+    low: np.ndarray | None = None  # the lower edge of a band
+    high: np.ndarray | None = None  # the upper edge of a band
+    values: np.ndarray | None = None  # of an image [x, y]
+    group: str = ""  # series of one group share a colour; by default those of one label
+    outcome: np.ndarray | None = None  # a word for each point that needs one; by default "no value" for NaN
 
     @property
     def colour_of(self) -> str:
@@ -80,69 +58,40 @@ class Series:
 
 @dataclasses.dataclass(frozen=True)
 class Scale:
-    """A second scale on the right of a panel: `factor * y ** power` at the height of `y`.
+    """A second scale on the right of a panel: `factor * y ** power` at the height of `y`."""
 
-    Attributes:
-        label: its name, with its unit.
-        factor: see above.
-        power: see above.
-    """
-
-    label: str
+    label: str  # its name, with its unit
     factor: float = 1.0
     power: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """One pair of axes.
+    """One pair of axes."""
 
-    Attributes:
-        x: label of the abscissa, with its unit.
-        y: label of the ordinate, with its unit.
-        series: what is drawn.
-        title: above it.
-        xlim: limits, if not those of the data.
-        ylim: limits, if not those of the data.
-        log: axes that are logarithmic, of "x", "y", "xy".
-        equal: whether both axes have the same scale.
-        right: a second scale on the right.
-        note: a line or two below it.
-        key: whether the legend explains lines and points.
-    """
-
-    x: str
-    y: str
+    x: str  # label of the abscissa, with its unit
+    y: str  # label of the ordinate, with its unit
     series: tuple[Series, ...]
     title: str = ""
-    xlim: tuple[float, float] | None = None
+    xlim: tuple[float, float] | None = None  # limits, if not those of the data
     ylim: tuple[float, float] | None = None
-    log: str = ""
-    equal: bool = False
+    log: str = ""  # axes that are logarithmic, of "x", "y", "xy"
+    equal: bool = False  # whether both axes have the same scale
     right: Scale | None = None
-    note: str = ""
-    key: bool = True
+    note: str = ""  # a line or two below it
+    key: bool = True  # whether the legend explains lines and points
 
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """A figure of a paper, computed again.
+    """A figure of a paper, computed again."""
 
-    Attributes:
-        key: paper and name, such as "biehl2006/figure_2".
-        title: one line.
-        caption: what is compared with what, and every choice the paper leaves open.
-        panels: what is drawn; none, and the data are drawn as `quenched.plot` draws them.
-        data: the results it is drawn from, by name.
-        agreement: comparisons of theory and simulation, by what they compare.
-    """
-
-    key: str
+    key: str  # paper and name, such as "biehl2006/figure_2"
     title: str
-    caption: str
-    panels: tuple[Panel, ...]
-    data: Mapping[str, xr.Dataset] = dataclasses.field(default_factory=dict)
-    agreement: Mapping[str, Agreement] = dataclasses.field(default_factory=dict)
+    caption: str  # what is compared with what, and every choice the paper leaves open
+    panels: tuple[Panel, ...]  # what is drawn; none, and the data are drawn as `quenched.plot` draws them
+    data: Mapping[str, xr.Dataset] = dataclasses.field(default_factory=dict)  # the results it is drawn from, by name
+    agreement: Mapping[str, Agreement] = dataclasses.field(default_factory=dict)  # by what is compared
 
 
 def comparison(figure: Figure, name: str) -> str:
@@ -152,22 +101,12 @@ def comparison(figure: Figure, name: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """A part of a report: a paper computed again, or something shown on data.
+    """A part of a report: a paper computed again, or something shown on data."""
 
-    Attributes:
-        key: its short name, such as "biehl2006".
-        title: the headline.
-        reference: the paper.
-        figures: in the order in which they are shown.
-        claims: statements of the paper, and our values.
-        not_built: figures of the paper that this package does not compute, and why.
-        failed: figures, or "claims", that should have been computed and were not, and why.
-    """
-
-    key: str
+    key: str  # its short name, such as "biehl2006"
     title: str
-    reference: str = ""
+    reference: str = ""  # the paper
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
-    not_built: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    failed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    not_built: Mapping[str, str] = dataclasses.field(default_factory=dict)  # figures that are not computed, and why
+    failed: Mapping[str, str] = dataclasses.field(default_factory=dict)  # figures, or "claims", that were not, and why

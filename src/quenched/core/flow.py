@@ -31,6 +31,8 @@ STILL = 1e-8
 SLOW, NEAR, UNSEEN = 1e-5, 1e-2, 1e-13
 """Where the field is smaller than the first a rest state is sought; the state must be nearer to it than the second, and
 its growing part, if there is any, smaller than the third."""
+HORIZON, EXACT = 1e4, 1e-12
+"""How long `settle` follows a flow at most; accuracy of a rest state, relative to its largest component or 1."""
 MAX_STEPS = 16**4
 """Steps after which an integration stops."""
 
@@ -95,11 +97,7 @@ def integrate(
 
 
 class _Tsitouras(RK45):
-    """Tsitouras' pair in scipy's form, with the step sizes of diffrax.
-
-    A step that is accepted is not followed by a shorter one, and one that is not accepted by one at least a tenth
-    shorter.
-    """
+    """Tsitouras' pair in scipy's form, with the step sizes of diffrax: no shorter after a step that is accepted."""
 
     C = np.array([0, 0.161, 0.327, 0.9, 0.9800255409045097, 1.0])
     A = np.array([
@@ -172,41 +170,34 @@ def follow(
 
     Args:
         field: $F(t, y)$ of a vector.
-        start: the state at time 0.
-        times: increasing, from 0 or above.
-        rtol: relative accuracy of a step.
-        atol: absolute accuracy of a step.
-        bound: a state with a component beyond it has diverged.
-        max_steps: of the integrator.
+        start, times, rtol, atol, bound, max_steps: as in `integrate`.
         until: a condition on $y$ and $F$ after a step; where it is met the state is taken as that at all later times.
         stages: of $t$, $y$, $F$ and the length of a step: the field at its seven stages, in one call of a program.
     """
-    end = max(float(times[-1]), 1e-12)
-    solver = _Tsitouras(field, 0.0, start, end, rtol=rtol, atol=atol, first_step=min(FIRST, end))
+    last = max(float(times[-1]), 1e-12)
+    solver = _Tsitouras(field, 0.0, start, last, rtol=rtol, atol=atol, first_step=min(FIRST, last))
     if stages is not None:
         solver.stages = stages  # pyright: ignore[reportAttributeAccessIssue]
-    states, done = np.full((len(times), start.size), np.nan), 0
+    states, done, end = np.full((len(times), start.size), np.nan), 0, Outcome.stalled
     for _ in range(max_steps):
         solver.step()
         if solver.status == "failed":
-            return Trajectory(states, _outcomes(done, len(times), Outcome.failed))
+            end = Outcome.failed
+            break
         reached = int(np.searchsorted(times, solver.t, side="right"))
         if reached > done:
             states[done:reached] = solver.dense_output()(times[done:reached]).T  # pyright: ignore[reportOptionalCall]
             done = reached
         if not np.max(np.abs(solver.y)) < bound:
-            return Trajectory(states, _outcomes(done, len(times), Outcome.diverged))
+            end = Outcome.diverged
+            break
         if until is not None and until(solver.y, solver.f):
-            states[done:] = solver.y
-            return Trajectory(states, _outcomes(len(times), len(times), Outcome.converged))
+            states[done:], end = solver.y, Outcome.converged
+            break
         if solver.status == "finished":
-            return Trajectory(states, _outcomes(len(times), len(times), Outcome.converged))
-    return Trajectory(states, _outcomes(done, len(times), Outcome.stalled))
-
-
-def _outcomes(done: int, length: int, why: Outcome) -> np.ndarray:
-    """Converged at the times that were reached, and why not at the others."""
-    return np.where(np.arange(length) < done, Outcome.converged, why)
+            end = Outcome.converged
+            break
+    return Trajectory(states, np.where(np.arange(len(times)) < done, Outcome.converged, end))
 
 
 class Rest(NamedTuple):
@@ -229,12 +220,10 @@ def settle(
     linear: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
     start: np.ndarray,
     *,
-    horizon: float = 1e4,
     bound: float = BOUND,
-    tolerance: float = 1e-12,
     stages: Callable[[float, np.ndarray, np.ndarray, float], np.ndarray] | None = None,
 ) -> Rest:
-    """Follow an autonomous flow to its end, at most for `horizon`, and find the rest state there.
+    """Follow an autonomous flow to its end, at most for `HORIZON`, and find the rest state there.
 
     It ends where it hardly moves, or next to a rest state that attracts all states around it, or at least this one.
     Where there is no rest state at the end the last state is returned, as `Outcome.stalled`.
@@ -242,11 +231,7 @@ def settle(
     Args:
         field: $F(y)$. The state must have no redundant component.
         linear: $F(y)$ and its Jacobian.
-        start: the state at time 0.
-        horizon: how long to follow the flow at most.
-        bound: a state with a component beyond it has diverged.
-        tolerance: accuracy of the rest state, relative to its largest component or 1.
-        stages: as in `follow`.
+        start, bound, stages: as in `follow`.
     """
     slow = SLOW
 
@@ -256,35 +241,33 @@ def settle(
             return True
         if np.max(np.abs(f)) > slow * max(1.0, float(np.max(np.abs(y)))):
             return False
-        slow, found = slow / 10, _rest_near(linear, y, tolerance)
-        return found is not None and _is_attracted(y - found.state, found.jacobian)
+        slow, found = slow / 10, _rest_near(linear, y)
+        return found is not None and is_attracted(y - found.state, found.jacobian)
 
     path = follow(
-        lambda t, y: field(y), start, np.array([horizon]), rtol=1e-6, atol=1e-8, bound=bound, until=is_over,
+        lambda t, y: field(y), start, np.array([HORIZON]), rtol=1e-6, atol=1e-8, bound=bound, until=is_over,
         stages=stages,
     )  # fmt: skip
     end = path.states[-1]
     if path.outcome[-1] == Outcome.diverged:
         return Rest(np.full_like(end, np.nan), Outcome.diverged, np.nan, np.full((end.size, end.size), np.nan))
-    found = _rest_near(linear, end, tolerance)
+    found = _rest_near(linear, end)
     if found is not None:
         return found
     force, jacobian = linear(end)
     return Rest(end, Outcome.stalled, float(np.max(np.abs(force))), jacobian)
 
 
-def _rest_near(
-    linear: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], guess: np.ndarray, tolerance: float
-) -> Rest | None:
+def _rest_near(linear: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], guess: np.ndarray) -> Rest | None:
     """The rest state next to a guess, if there is one."""
-    state: np.ndarray = root(linear, guess, jac=True, method="hybr", options={"xtol": tolerance / 10}).x
+    state: np.ndarray = root(linear, guess, jac=True, method="hybr", options={"xtol": EXACT / 10}).x
     force, jacobian = linear(state)
     residual = float(np.max(np.abs(force)))
-    good = residual <= tolerance * max(1.0, float(np.max(np.abs(state))))
+    good = residual <= EXACT * max(1.0, float(np.max(np.abs(state))))
     return Rest(state, Outcome.converged, residual, jacobian) if good else None
 
 
-def _is_attracted(away: np.ndarray, jacobian: np.ndarray) -> bool:
+def is_attracted(away: np.ndarray, jacobian: np.ndarray) -> bool:
     """Whether a state that is `away` from a rest state comes back to it: no part of it grows, up to rounding."""
     rates, left = np.linalg.eig(jacobian.T)
     growing = np.abs(left[:, np.real(rates) >= 0].T @ away)

@@ -1,11 +1,5 @@
 r"""Gaussian averages: closed forms where they exist, quadrature where they do not.
 
-* one variable: `average` (Gauss-Hermite, smooth functions), `average_split` (Gauss-Legendre pieces between kinks);
-* several correlated variables: `average_correlated` (Gauss-Hermite products through a square root);
-* probabilities: `bivariate_cdf` (Owen's T, with its exact derivatives) and `orthant`, $P(y > 0)$ for
-  $y \sim \mathcal N(m, C)$, by closed forms up to two dimensions and nested quadrature above; `orthant_sampled`, the
-  same in many dimensions over fixed points.
-
 Everything is pure JAX, differentiable, and meant for double precision.
 """
 
@@ -23,24 +17,18 @@ from quenched.core.types import Array, Real
 
 TAIL = 9.0
 """Standard deviations after which a Gaussian is cut: the mass beyond is 2e-19."""
-
 DEPENDENT = 1e-15
 """A variance that is smaller than this share of what it was, once another variable is given, is rounding."""
-
 NODES = 48
 """Gauss-Legendre nodes of one nested integral of `orthant`."""
-
 BREAKS = np.array([-TAIL, -4.0, -1.5, 1.5, 4.0, TAIL])
 """Standard deviations at which the pieces of a careful nested integral of `orthant` meet in any case."""
-
-POINTS = 512
-"""Points of `orthant_sampled`."""
-
-ROUGH = 1e-10
-"""Share of their variances that is added to the variables of `orthant_sampled`, which may depend on each other."""
-
 STEPS = np.array([-8.0, -2.5, 0.0, 2.5, 8.0])
 """The same around a place where another variable decides, in units of the width of that place."""
+POINTS = 512
+"""Points of `orthant_sampled`."""
+ROUGH = 1e-10
+"""Share of their variances that is added to the variables of `orthant_sampled`, which may depend on each other."""
 
 
 def pdf(x: Real) -> Array:
@@ -76,18 +64,13 @@ def average(function: Callable[[Array], Array], mean: Real = 0.0, variance: Real
 def average_split(
     function: Callable[[Array], Array], kinks: Array, mean: Real = 0.0, variance: Real = 1.0, *, nodes: int = 64
 ) -> Array:
-    r"""$\langle f(x) \rangle$ for an $f$ that is smooth between `kinks` (jumps included).
+    r"""$\langle f(x) \rangle$ for an $f$ that is smooth between increasing `kinks` `[n]` (jumps included).
 
-    Args:
-        function: of one number.
-        kinks: where it is not smooth, shape `[n]`, in increasing order; those in the far tails do no harm.
-        mean: of the Gaussian.
-        variance: of the Gaussian.
-        nodes: Gauss-Legendre nodes on each of the `n + 1` pieces.
+    There are `nodes` Gauss-Legendre nodes on each of the `n + 1` pieces; kinks in the far tails do no harm.
     """
     sd = jnp.sqrt(variance)
     cuts = jnp.clip((jnp.asarray(kinks) - mean) / sd, -TAIL, TAIL)
-    edges = jnp.concatenate([jnp.array([-TAIL]), cuts, jnp.array([TAIL])])
+    edges = jnp.pad(cuts, 1, constant_values=(-TAIL, TAIL))
     x, w = legendre(nodes)
     z = edges[:-1, None] + jnp.diff(edges)[:, None] * x  # [pieces, nodes]
     weights = jnp.diff(edges)[:, None] * w * pdf(z)
@@ -166,13 +149,8 @@ def orthant(mean: Array, cov: Array, *, careful: bool = False) -> Array:
 
     $d = 1, 2$ are closed. Above, one variable is integrated by `NODES` Gauss-Legendre nodes and the others are
     conditioned on it; the two most correlated ones are left for the closed form. The cost is `NODES` to the power
-    $d - 2$. Meant for $d \le 4$.
-
-    Args:
-        mean: of the variables.
-        cov: of the variables.
-        careful: for variables that nearly or wholly depend on each other. Where the others decide within a narrow
-            interval of the first, nodes are put there too: about four times the cost.
+    $d - 2$. Meant for $d \le 4$. `careful` is for variables that nearly or wholly depend on each other: where others
+    decide within a narrow interval of the first, nodes are put there too, at about four times the cost.
     """
     d = mean.shape[0]
     if d == 0:

@@ -1,7 +1,7 @@
-"""Linear algebra for equations that are written once: LAPACK for NumPy arrays, XLA for JAX arrays.
+"""Equations that are written once: NumPy and LAPACK for NumPy arrays, XLA for JAX arrays.
 
 On the host nothing is compiled; JAX arrays are for derivatives and for an accelerator. `namespace` gives the module
-whose functions belong to an array; the other functions are those that NumPy and JAX do not have under one name.
+whose functions belong to an array; most others are those that NumPy and JAX do not have under one name.
 """
 
 from __future__ import annotations
@@ -91,3 +91,19 @@ def invert_lower(L: np.ndarray) -> np.ndarray:
     from scipy.linalg.lapack import dtrtri  # pyright: ignore[reportAttributeAccessIssue]
 
     return dtrtri(L, lower=1)[0] if len(L) else L
+
+
+def next_length(count: int, *, first: int = 16, ratio: int = 8, most: int = 2**16) -> int:
+    """The length to which `count` entries are padded, so that few programs are compiled: one for each length.
+
+    It is `first` times a power of `ratio`, or above `most` a multiple of `most`.
+    """
+    length = first
+    while length < min(count, most):
+        length *= ratio
+    return length if count <= length else -(-count // most) * most
+
+
+def padded(values: np.ndarray, length: int) -> np.ndarray:
+    """An array with its last entry repeated up to a length."""
+    return np.concatenate([values, np.repeat(values[-1:], length - len(values), axis=0)])

@@ -23,10 +23,8 @@ from quenched.core.types import InputError
 
 DRAWS = 20_000
 """Draws of the null distribution: p-values are resolved to 5e-5."""
-
 PASSED = 1e-4
 """Chance explains deviations whose p-value is above this."""
-
 EXACT = 1e-9
 """Points without spread over runs (a common start) must agree to this."""
 
@@ -120,17 +118,18 @@ def agreement(
     if not np.all(np.isfinite(expected)):
         raise InputError("The theory must be finite at every simulated point, but it is not (see its `outcome`).")
     mean = sides[0].mean(axis=0)
-    variance = sum(side.var(axis=0, ddof=1) / len(side) for side in sides)
-    stderr = np.sqrt(variance)
+    stderr = np.sqrt(sum(side.var(axis=0, ddof=1) / len(side) for side in sides))
     moves = stderr > EXACT * np.maximum(1.0, np.abs(expected))
     gap = np.abs(mean - expected)
-    granted = np.concatenate([np.full(points[name].size, allowances[name]) for name in names])
+    sizes = [points[name].size for name in names]
+    granted = np.repeat([allowances[name] for name in names], sizes)
     excess = np.maximum(0.0, gap - granted - relative_allowance * np.abs(expected))
     runs = min(len(side) for side in sides)
     t = np.where(moves, excess / np.where(moves, stderr, 1.0), np.where(excess > EXACT, np.inf, 0.0))
     z = np.where(np.isinf(t), np.inf, -stats.norm.ppf(np.maximum(stats.t.sf(t, runs - 1), 1e-300)))
     worst = int(np.argmax(z))
-    plain = (mean - expected) / np.where(moves, stderr, np.inf)
+    parts = np.split((mean - expected) / np.where(moves, stderr, np.inf), np.cumsum(sizes)[:-1])
+    plain = {n: points[n].copy(data=part.reshape(points[n].shape)) for n, part in zip(names, parts, strict=True)}
     return Agreement(
         p=_joint_p(float(z[worst]), sides, stderr, moves),
         largest=float(t[worst]),
@@ -139,7 +138,7 @@ def agreement(
         runs=runs,
         allowance=max(allowances.values()),
         relative_allowance=relative_allowance,
-        z=_unstack(plain, points, names),
+        z=xr.Dataset(plain),
         allowances=allowances,
     )
 
@@ -228,25 +227,11 @@ def _stacked(points: xr.Dataset, names: list[str]) -> np.ndarray:
     return runs
 
 
-def _unstack(flat: np.ndarray, points: xr.Dataset, names: list[str]) -> xr.Dataset:
-    """Put a flat array of points back into variables."""
-    out, place = {}, 0
-    for name in names:
-        size = points[name].size
-        out[name] = points[name].copy(data=flat[place : place + size].reshape(points[name].shape))
-        place += size
-    return xr.Dataset(out)
-
-
 def _place(points: xr.Dataset, names: list[str], index: int) -> str:
     """The point with a given flat index, in words."""
-    for name in names:
-        variable = points[name]
-        if index >= variable.size:
-            index -= variable.size
-            continue
-        where = np.unravel_index(index, variable.shape)
-        spot = [f"{d} = {variable[d].values[i]:g}" if d in variable.coords else f"{d} {i}"
-                for d, i in zip(variable.dims, where, strict=True)]  # fmt: skip
-        return f"{name} ({', '.join(spot)})" if spot else name
-    raise AssertionError(index)
+    begins = np.cumsum([0, *(points[name].size for name in names)])
+    k = int(np.searchsorted(begins, index, side="right")) - 1
+    variable = points[names[k]]
+    where = zip(variable.dims, np.unravel_index(index - begins[k], variable.shape), strict=True)
+    spot = [f"{d} = {variable[d].values[i]:g}" if d in variable.coords else f"{d} {i}" for d, i in where]
+    return f"{names[k]} ({', '.join(spot)})" if spot else names[k]

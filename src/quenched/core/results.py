@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from quenched.core import checks, controls, store
+from quenched.core import checks, store
 from quenched.core.store import OutputError as OutputError
 from quenched.core.system import require_memory
 from quenched.core.types import InputError, Key
@@ -50,14 +50,12 @@ def provenance(science: str, **facts: Any) -> dict[str, Any]:
 
 
 def describe(declared: Any) -> str:
-    """A law, rule, start or schedule as JSON: its name and its fields, enough to declare it again.
-
-    A large array is described by its shape and digest.
-    """
+    """A law, rule, start or schedule as JSON: its name and its fields; a large array by its shape and digest."""
 
     def plain(value: Any) -> Any:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {"name": type(value).__name__, **{k: plain(v) for k, v in controls.fields(value).items()}}
+            fields = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+            return {"name": type(value).__name__, **fields}
         if isinstance(value, (np.ndarray, jax.Array)) and value.size > LONGEST:
             array = np.ascontiguousarray(value)
             return {"shape": list(array.shape), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
@@ -77,14 +75,7 @@ def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
     """Save a result as netCDF; the file appears complete or not at all.
 
     Whatever `load` could not return unchanged is an error before anything is written. A list of one number, as an
-    attribute, comes back as the number.
-
-    Args:
-        result: from `curve`, `measure` or any other verb.
-        path: where. Missing folders are created.
-
-    Returns:
-        The path.
+    attribute, comes back as the number. Missing folders are created.
 
     Raises:
         InputError: if the result holds what a netCDF file cannot.
@@ -106,13 +97,7 @@ def save(result: xr.Dataset, path: str | os.PathLike[str]) -> Path:
 
 
 def _pack(result: xr.Dataset) -> bytes:
-    """A result as a file in memory, verified by reading it back.
-
-    On disk a library that runs out of space loses what it writes, and may end the process with it.
-
-    Raises:
-        InputError: if the result holds what a netCDF file cannot.
-    """
+    """A result as a file in memory, verified by reading it back: on disk, a lack of space could end the process."""
     marked = result.drop_encoding().assign_attrs(format=FORMAT)
     try:
         before = _content(marked)
@@ -129,11 +114,7 @@ def _pack(result: xr.Dataset) -> bytes:
 
 
 def _content(result: xr.Dataset) -> dict[str, Any]:
-    """All that a result holds, by name, in a form that is the same before a file and after it.
-
-    Raises:
-        TypeError: for what a file would change without a word.
-    """
+    """All that a result holds, by name, in a form that is the same before a file and after it."""
     found: dict[str, Any] = {"": _facts(result.attrs)}
     for name, variable in result.variables.items():
         values = np.ascontiguousarray(variable.values)
@@ -187,12 +168,7 @@ def load(path: str | os.PathLike[str]) -> xr.Dataset:
 
 
 def _unpack(body: bytes) -> xr.Dataset:
-    """The dataset in the bytes of a netCDF file.
-
-    Raises:
-        ValueError: if its arrays are larger than the file.
-        Exception: whatever h5py and xarray raise for what is not netCDF.
-    """
+    """The dataset in the bytes of a netCDF file."""
     import h5py
     import xarray as xr
 
@@ -207,11 +183,7 @@ def _unpack(body: bytes) -> xr.Dataset:
 
 
 def _check_sizes(file: h5py.File, body: bytes) -> None:
-    """Check that all arrays together are not larger than the file, as compressed or overlapping ones would be.
-
-    Raises:
-        ValueError: if they are.
-    """
+    """Check that all arrays together are not larger than the file, as compressed or overlapping ones would be."""
     import h5py
 
     left = max(len(body), SMALL)

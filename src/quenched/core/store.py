@@ -24,17 +24,12 @@ from quenched.core import checks
 from quenched.core.system import require_folder, require_memory
 from quenched.core.types import InputError
 
-try:
-    import fcntl
-except ImportError:  # Windows: there, only the age of a file shows that it was abandoned
-    fcntl = None
-
 _T = TypeVar("_T")
 
 PART = ".quenched.part"
 """Suffix of a file that is being written."""
 ABANDONED = 86400.0
-"""Seconds after which a file that is being written counts as abandoned, where locks are not available."""
+"""Seconds after which a file that is being written counts as abandoned."""
 SEAL = b"\nquenched: sha256 of all before this line: "
 """The bytes in front of the checksum of a file."""
 
@@ -48,11 +43,7 @@ class OutputError(OSError):
 
 
 def writable_folder(path: str | os.PathLike[str]) -> Path:
-    """Create a folder, if it does not exist, and check that it can be written.
-
-    Raises:
-        OutputError: if it cannot.
-    """
+    """Create a folder, if it does not exist; raise an `OutputError` if it cannot be written."""
     folder = Path(path)
     try:
         require_folder(folder)
@@ -64,13 +55,8 @@ def writable_folder(path: str | os.PathLike[str]) -> Path:
 def write_into(path: str | os.PathLike[str], write: Callable[[Path], _T], what: object = None) -> _T:
     """Write a result into a folder or, so that it is not lost, into a temporary or the present one if that fails.
 
-    Args:
-        path: the wanted folder.
-        write: a function that writes into a given folder, and may return the path of its file.
-        what: the name of the result in the message; by default the folder.
-
-    Returns:
-        What `write` returns.
+    The function `write` writes into a given folder, and may return the path of its file, which is returned. `what` is
+    the name of the result in the message, by default the folder.
 
     Raises:
         OutputError: if the wanted folder could not be written; the message tells where the result was put instead.
@@ -93,15 +79,10 @@ def write_into(path: str | os.PathLike[str], write: Callable[[Path], _T], what: 
 
 
 def write(target: Path, content: bytes | str) -> None:
-    """Write a file: readers see all of it or nothing, even after a loss of power.
-
-    Raises:
-        OSError: if the place cannot be written.
-    """
+    """Write a file: readers see all of it or nothing, even after a loss of power."""
     handle, name = tempfile.mkstemp(prefix=f".{target.stem[:40]}-", suffix=PART, dir=target.parent)
     try:
         with open(handle, "wb") as part:
-            _lock(part.fileno())  # held for as long as the writer is alive
             part.write(content.encode() if isinstance(content, str) else content)
             part.flush()
             os.fsync(part.fileno())
@@ -120,34 +101,11 @@ def write(target: Path, content: bytes | str) -> None:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove the unfinished files of processes that were killed while they wrote into a folder."""
+    """Remove the unfinished files of processes that were killed while they wrote into a folder, a day ago or more."""
     with contextlib.suppress(OSError):  # a folder that cannot be read or written
         for part in folder.glob(f".*{PART}"):
-            if _is_abandoned(part):
+            if time.time() - part.stat().st_mtime > ABANDONED:
                 part.unlink(missing_ok=True)
-
-
-def _is_abandoned(part: Path) -> bool:
-    """Whether no process writes this file any more."""
-    age = time.time() - part.stat().st_mtime
-    if age < 1:  # its writer may not have locked it yet
-        return False
-    with open(part, "rb") as file:
-        locked = _lock(file.fileno())
-    return age > ABANDONED if locked is None else locked
-
-
-def _lock(handle: int) -> bool | None:
-    """Lock a file for as long as it is open: whether that succeeded, or None where locks are not available."""
-    if fcntl is None:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:  # held by another process
-        return False
-    except OSError:
-        return None
-    return True
 
 
 def seal(body: bytes, identity: str = "") -> bytes:
@@ -156,11 +114,7 @@ def seal(body: bytes, identity: str = "") -> bytes:
 
 
 def unseal(content: bytes, identity: str = "") -> bytes:
-    """The body of a sealed file.
-
-    Raises:
-        Damaged: if the checksum is missing or differs.
-    """
+    """The body of a sealed file; raises `Damaged` if the checksum is missing or differs."""
     body, mark = content[: -64 - len(SEAL)], content[-64 - len(SEAL) : -64]
     if mark != SEAL:
         raise Damaged("the checksum at its end is missing")
@@ -170,38 +124,22 @@ def unseal(content: bytes, identity: str = "") -> bytes:
 
 
 def read(path: Path, identity: str = "") -> bytes:
-    """The body of a sealed file on disk.
-
-    Raises:
-        Damaged: if it is not as it was written.
-        InputError: if it does not fit in memory.
-        OSError: if it cannot be read.
-    """
+    """The body of a sealed file on disk; raises `Damaged`, or an error if it cannot be read."""
     require_memory(f"{path}", 3.0 * path.stat().st_size)
     return unseal(path.read_bytes(), identity)
 
 
 @dataclasses.dataclass
 class Store:
-    """A folder of sealed files.
-
-    Attributes:
-        folder: the folder.
-        barred: why nothing can be written there, if so; what is there can still be read.
-        unsaved: why each file that could not be written was not.
-    """
+    """A folder of sealed files."""
 
     folder: Path
-    barred: str = ""
-    unsaved: list[str] = dataclasses.field(default_factory=list)
+    barred: str = ""  # why nothing can be written there, if so; what is there can still be read
+    unsaved: list[str] = dataclasses.field(default_factory=list)  # why each file that could not be written was not
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Store:
-        """A folder that can be written, or at least read.
-
-        Raises:
-            InputError: if it is neither.
-        """
+        """A folder that can be written, or at least read; raises an `InputError` if it is neither."""
         path = checks.path("folder", folder)
         try:
             if not os.fspath(folder):
@@ -225,11 +163,7 @@ class Store:
         return (self.folder / name).exists()
 
     def read(self, name: str, identity: str) -> bytes | None:
-        """The body of a file, or None if it does not exist.
-
-        Raises:
-            Damaged: if it is not as it was written, or under another identity.
-        """
+        """The body of a file, or None if there is none; raises `Damaged` if it is not as it was written."""
         if not self.has(name):
             return None
         try:
@@ -256,10 +190,7 @@ def reason(error: Exception) -> str:
 
 @functools.cache
 def code_digest(module: str) -> str:
-    """A digest of the source files of the package to which a module belongs, or of a module that is a single file.
-
-    It tells results of one version of the code from those of another.
-    """
+    """A digest of the source files of a module's package: it tells one version of the code from another."""
     top = sys.modules[module.partition(".")[0]]
     roots = [Path(root) for root in getattr(top, "__path__", ())]
     files = [path for root in roots for path in sorted(root.rglob("*.py"))]

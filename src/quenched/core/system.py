@@ -1,21 +1,19 @@
-"""The machine that runs the program: free memory, and folders that can be written."""
+"""The machine that runs the program: free memory, folders that can be written, packages that are installed."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import tempfile
 from pathlib import Path
+from types import ModuleType
 
 from quenched.core.types import InputError
 
 
 def require_memory(what: str, size: float) -> None:
-    """Check that `size` bytes are free.
-
-    Raises:
-        InputError: if they are not.
-    """
+    """Check that `size` bytes are free."""
     room = available_memory()
     if size > room:
         raise InputError(f"{what} must fit in memory, but that takes {size / 1e9:.3g} GB, and {room / 1e9:.3g} GB are "
@@ -34,11 +32,18 @@ def available_memory() -> float:
 
 
 def require_folder(folder: Path) -> None:
-    """Create a folder, if it does not exist, and check that it can be written.
-
-    Raises:
-        OSError: if it cannot.
-    """
+    """Create a folder, if it does not exist; raise an `OSError` if it cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as trial:
         trial.write(b"x")
+
+
+def load_extra(name: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import a package that an extra of quenched installs; `purpose` is the subject of the error."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != name.partition(".")[0]:
+            raise
+        raise InputError(f"{purpose} needs the package {name}, which is not installed: "
+                         f"pip install 'quenched[{extra}]'.") from None  # fmt: skip

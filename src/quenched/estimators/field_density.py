@@ -29,9 +29,10 @@ class FieldDensity(DensityMixin, BaseEstimator):
 
     The log-density is a field on a grid with the prior that its $k$-th derivative is small,
     $$p(\ln P) \propto \exp\Bigl(-\tfrac{\lambda}{2} \int |\partial^k \ln P|^2\Bigr) .$$
-    Strength $\lambda$ and order $k$ are weighed by their evidence, and the estimate is the mean over them (see
-    `quenched.fields.practice.density`). With order 3 a Gaussian costs nothing: for very strong smoothness the estimate
-    is that of maximum likelihood. Between the points the density is linear, so that its integral is exactly one.
+    Strength $\lambda$ and order $k$ are weighed by their evidence, and the estimate is the mean over them; beside them,
+    for one column, mixtures of few Gaussians (see `quenched.fields.practice.density`). With order 3 a Gaussian costs
+    nothing: for very strong smoothness the estimate is that of maximum likelihood. Between the points the density is
+    linear, so that its integral is exactly one.
 
     Args:
         bounds: where the support ends: `(low, high)`, with None for an end that is not known; for two columns a pair of
@@ -49,9 +50,10 @@ class FieldDensity(DensityMixin, BaseEstimator):
         density_: at the points, of the grid's shape.
         log_density_: its logarithm.
         deviation_: standard deviation of the logarithm.
-        strength_, order_: the most probable.
+        strength_, order_: the most probable; infinite and 0 where that is a mixture of Gaussians.
+        components_: how many Gaussians the most probable mixture has; 0 where a smooth field is more probable.
         log_evidence_: logarithm of the probability of the data, all strengths and orders together.
-        path_: what was tried: order, strength, logarithm of the evidence, share.
+        path_: what was tried: order, components, strength, logarithm of the evidence, share.
         outcome_: whether all minima were found.
         rounding_: to what the values of each column were rounded, zero where they were not. Rounded values are spread
             over their intervals (see `quenched.fields.practice.rounding`); a warning says so if the step is coarse.
@@ -128,6 +130,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
         self.log_density_, self.deviation_, self.path_ = found.log_density, found.deviation, found.mixture.path()
         self.density_ = np.exp(found.log_density)
         self.order_, self.strength_ = found.mixture.best.order, found.mixture.best.strength
+        self.components_ = found.mixture.best.components
         self.log_evidence_, self.outcome_ = found.mixture.log_evidence, found.mixture.outcome
         self._warn(rows, edges)
         self._seen = rows, weights

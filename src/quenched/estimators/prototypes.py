@@ -10,13 +10,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import cdist
 from scipy.special import log_softmax, softmax
-from sklearn.base import (
-    BaseEstimator,
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -28,43 +22,39 @@ from quenched.prototypes.learner.steps import nearest
 from quenched.prototypes.model import LVQ1, VQ, Interpolated, Rule
 
 
-def _falling(rate: float, passes: int) -> Interpolated:
-    """Kohonen's advice: a rate that falls on a straight line to a hundredth over the passes."""
-    return Interpolated((rate, 0.01 * rate), until=checks.whole("passes", passes, least=1))
+class _Prototypes(BaseEstimator):
+    """What both estimators do with the learner; without a rule they take the one in `_default`."""
 
+    rule: Rule | None
+    passes: int
+    random_state: Any
+    _default: type[Rule]
+    _units: Units
 
-def _present(X: Any, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows, classes and weights of the rows that have a weight."""
-    weights = weights_of(sample_weight, X)
-    return X[weights > 0], y[weights > 0], weights[weights > 0]
+    def _learn(self, data: Any, weights: np.ndarray, **options: Any) -> learner.Fitted:
+        """Train, keep what was found, and warn where training stopped early."""
+        rule = self.rule
+        if rule is None:  # Kohonen's advice: a rate that falls on a straight line to a hundredth over the passes
+            rule = self._default(Interpolated((0.1, 0.001), until=checks.whole("passes", self.passes, least=1)))
+        fitted = learner.fit(rule, data, key=key_of(self.random_state), sample_weight=weights, **options)
+        if fitted.outcome != Outcome.converged:
+            text = (f"Training with {type(rule).__name__} {fitted.outcome.name} in pass {fitted.passes}; "
+                    "a smaller rate or, for LVQ21, a narrower window may help.")  # fmt: skip
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        self._fitted, self.outcome_, self.n_iter_ = fitted, fitted.outcome, fitted.passes
+        self.trace_ = fitted.trace._replace(quantisation=self._units.measure(fitted.trace.quantisation, 2))
+        return fitted
 
-
-def _tell(fitted: learner.Fitted, rule: Rule) -> None:
-    """Warn where training stopped early."""
-    if fitted.outcome != Outcome.converged:
-        warnings.warn(
-            f"Training with {type(rule).__name__} {fitted.outcome.name} in pass {fitted.passes}; "
-            "a smaller rate or, for LVQ21, a narrower window may help.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-
-def _trace(fitted: learner.Fitted, units: Units) -> learner.Trace:
-    """What happened in each pass, in the units of the data."""
-    return fitted.trace._replace(quantisation=units.measure(fitted.trace.quantisation, 2))
+    def _rows(self, X: Any) -> np.ndarray:
+        """Rows it is asked about, in the units of training."""
+        return rows_of(self, X, getattr(self, "_units", None))
 
 
 def temperature(squared: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> float:
-    r"""The scale $T$ that makes $P(c \mid x) \propto e^{-d_c^2(x)/T}$ most likely on these rows.
+    r"""The scale $T$ that makes $P(c \mid x) \propto e^{-d_c^2(x)/T}$ most likely on rows of these classes and weights.
 
     The loss is convex in $1/T$. As in Platt's scaling each row's own class counts a little less than fully, by
     $1/(n+2)$ shared among the classes, so that $T$ stays positive when the classes are separated perfectly.
-
-    Args:
-        squared: $d_c^2$, squared distance of each row from the nearest prototype of each class `[n, C]`.
-        codes: the class of each row `[n]`.
-        weights: its weight `[n]`.
     """
     unit = float(np.average(squared.mean(axis=1), weights=weights))
     if unit == 0:
@@ -80,7 +70,7 @@ def temperature(squared: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> 
     return unit * float(np.exp(found.x))
 
 
-class LVQClassifier(ClassifierMixin, BaseEstimator):
+class LVQClassifier(ClassifierMixin, _Prototypes):
     r"""Learning vector quantisation: the nearest of a few labelled prototypes decides.
 
     $$\hat y(x) = \text{label of } \arg\min_S |x - w_S|$$
@@ -118,6 +108,8 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
         True
     """
 
+    _default = LVQ1
+
     def __init__(
         self,
         rule: Rule | None = None,
@@ -148,12 +140,7 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
         Returns:
             The estimator.
         """
-        X, y = validated(self, X, y)
-        check_classification_targets(y)
-        X, y, weights = _present(X, y, sample_weight)
-        self.classes_ = np.unique(y)
-        self._units = Units.of(X, weights, standardize=checks.flag("standardize", self.standardize))
-        return self._train(X, y, weights, start=None, passes=self.passes, shuffle=self.shuffle)
+        return self._train(X, y, sample_weight, None, start=None, passes=self.passes, shuffle=self.shuffle)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> LVQClassifier:
         """Go on with a batch of rows: one more pass, in the order given.
@@ -173,15 +160,7 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
         if checks.flag("standardize", self.standardize):
             raise InputError("Argument `standardize` must be False for `partial_fit`, but it is True: "
                              "the scale of rows to come is unknown.")  # fmt: skip
-        first = not hasattr(self, "_fitted")
-        X, y = validated(self, X, y, reset=first)
-        check_classification_targets(y)
-        X, y, weights = _present(X, y, sample_weight)
-        if first:
-            self.classes_ = np.unique(y if classes is None else classes)
-            self._units = Units.of(X, weights, standardize=False)
-        start = None if first else self._fitted
-        return self._train(X, y, weights, start=start, passes=1, shuffle=False)
+        return self._train(X, y, sample_weight, classes, start=getattr(self, "_fitted", None), passes=1, shuffle=False)
 
     def _labels(self) -> np.ndarray:
         """The classes as the rule sees them: whole numbers, in the order of `classes_`."""
@@ -207,41 +186,35 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
             raise InputError("Argument `y` must hold every class in the first batch, "
                              f"but {sorted(known - present)} are missing.")  # fmt: skip
 
-    def _train(self, X, y, weights, *, start, passes, shuffle) -> LVQClassifier:
-        """Call the learner and keep what it found."""
+    def _train(self, X: Any, y: Any, sample_weight: Any, classes: Any, *, start: Any, **order: Any) -> LVQClassifier:
+        """Read the table, call the learner and keep what it found."""
+        X, y = validated(self, X, y, reset=start is None)
+        check_classification_targets(y)
+        weights = weights_of(sample_weight, X)
+        X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0]
+        if start is None:
+            self.classes_ = np.unique(y if classes is None else classes)
+            self._units = Units.of(X, weights, standardize=checks.flag("standardize", self.standardize))
         self._check_classes(y, all_needed=start is None)
-        rule = LVQ1(_falling(0.1, self.passes)) if self.rule is None else self.rule
-        codes, labels = np.searchsorted(self.classes_, y), self._labels()
-        units = self._units
-        Z = bounded(units.into(X))
-        fitted = learner.fit(
-            rule,
+        codes, labels, Z = np.searchsorted(self.classes_, y), self._labels(), bounded(self._units.into(X))
+        fitted = self._learn(
             (Z, labels[codes]),
-            key=key_of(self.random_state),
+            weights,
             prototypes_per_class=self._per_class(),
-            passes=passes,
-            start=start,
-            shuffle=shuffle,
-            sample_weight=weights,
             window=self.window,
+            start=start,
+            **order,
         )
-        _tell(fitted, rule)
-        self._fitted, self.trace_ = fitted, _trace(fitted, units)
-        self.outcome_, self.n_iter_ = fitted.outcome, fitted.passes
-        self.prototypes_ = units.back(fitted.prototypes)
+        self.prototypes_ = self._units.back(fitted.prototypes)
         self.prototype_labels_ = self.classes_[np.searchsorted(labels, fitted.labels)]
         self._temperature = temperature(self._squared(Z), codes, weights)
-        self.temperature_ = float(units.measure(self._temperature, 2))
+        self.temperature_ = float(self._units.measure(self._temperature, 2))
         return self
 
     def _squared(self, Z: np.ndarray) -> np.ndarray:
         """Squared distance from the nearest prototype of each class `[n, C]`, all in the units of training."""
         w, labels = self._fitted.prototypes, self._fitted.labels
         return np.column_stack([nearest(w[labels == c], Z)[1] for c in self._labels()])
-
-    def _rows(self, X: Any) -> np.ndarray:
-        """Rows it is asked about, in the units of training."""
-        return rows_of(self, X, getattr(self, "_units", None))
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of the nearest prototype of each row."""
@@ -260,7 +233,7 @@ class LVQClassifier(ClassifierMixin, BaseEstimator):
         return self._units.measure(values, 2)
 
 
-class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, _Prototypes):
     r"""Vector quantisation: prototypes that stand for the rows nearest to them, trained on-line.
 
     On-line training lowers the quantisation error $\langle \min_S |x - w_S|^2 \rangle$ step by step; with a falling
@@ -291,6 +264,8 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         (3, 2)
     """
 
+    _default = VQ
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -317,7 +292,6 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Returns:
             The estimator.
         """
-        X = validated(self, X)
         return self._train(X, sample_weight, start=None, passes=self.passes, shuffle=self.shuffle)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> VQClusterer:
@@ -333,14 +307,12 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         Returns:
             The estimator.
         """
-        first = not hasattr(self, "_fitted")
-        X = validated(self, X, reset=first)
-        return self._train(X, sample_weight, start=None if first else self._fitted, passes=1, shuffle=False)
+        return self._train(X, sample_weight, start=getattr(self, "_fitted", None), passes=1, shuffle=False)
 
-    def _train(self, X, sample_weight, *, start, passes, shuffle) -> VQClusterer:
-        """Call the learner and keep what it found."""
+    def _train(self, X: Any, sample_weight: Any, *, start: learner.Fitted | None, **order: Any) -> VQClusterer:
+        """Read the table, call the learner and keep what it found."""
+        X = validated(self, X, reset=start is None)
         weights = weights_of(sample_weight, X)
-        rule = VQ(_falling(0.1, self.passes)) if self.rule is None else self.rule
         rows, count = int(np.sum(weights > 0)), checks.whole("n_clusters", self.n_clusters, least=1)
         if start is None and rows < count:
             raise InputError(f"Argument `n_clusters` must not exceed the rows, but n_samples={rows} and "
@@ -348,28 +320,12 @@ class VQClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixi
         if start is None:
             self._units = Units.of(X, weights, standardize=False)
         Z = bounded(self._units.into(X))
-        fitted = learner.fit(
-            rule,
-            Z,
-            key=key_of(self.random_state),
-            prototypes_per_class=count,
-            passes=passes,
-            start=start,
-            shuffle=shuffle,
-            sample_weight=weights,
-        )
-        _tell(fitted, rule)
-        self._fitted, self.trace_ = fitted, _trace(fitted, self._units)
-        self.outcome_, self.n_iter_ = fitted.outcome, fitted.passes
+        fitted = self._learn(Z, weights, prototypes_per_class=count, start=start, **order)
         self.cluster_centers_ = self._units.back(fitted.prototypes)
         self._n_features_out = len(self.cluster_centers_)
         self.labels_, squared = nearest(fitted.prototypes, Z)
         self.inertia_ = float(self._units.measure(weights @ squared, 2))
         return self
-
-    def _rows(self, X: Any) -> np.ndarray:
-        """Rows it is asked about, in the units of training."""
-        return rows_of(self, X, getattr(self, "_units", None))
 
     def predict(self, X: Any) -> np.ndarray:
         """The index of the nearest prototype of each row."""

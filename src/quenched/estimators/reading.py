@@ -34,37 +34,23 @@ def generator_of(random_state: Any) -> np.random.RandomState:
 
 
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """A table of numbers, and targets if given, as validated by scikit-learn; masked values raise an error.
-
-    Raises:
-        InputError: if some value is masked.
-        ValueError: from scikit-learn's own validation.
-    """
+    """A table of numbers, and targets if given, as validated by scikit-learn; masked values raise an error."""
     for name, value in (("X", X), ("y", y)):
         if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-            raise InputError(
-                f"Argument `{name}` must have a value everywhere, but {int(np.sum(value.mask))} are masked."
-            )
+            masked = int(np.sum(value.mask))
+            raise InputError(f"Argument `{name}` must have a value everywhere, but {masked} are masked.")
     return validate_data(estimator, X, y, dtype=np.float64, **options)
 
 
 def rows_of(estimator: BaseEstimator, X: Any, units: Units | None = None) -> np.ndarray:
-    """The rows to predict from a fitted estimator, in the units of its training if these are given.
-
-    Raises:
-        InputError: for rows so far out that their squares overflow.
-    """
+    """The rows to predict from a fitted estimator, in the units of its training if these are given."""
     check_is_fitted(estimator, "_fitted")
     rows: Any = validated(estimator, X, reset=False)
     return bounded(rows if units is None else units.into(rows))
 
 
 def bounded(rows: np.ndarray) -> np.ndarray:
-    """Check that the squares of rows do not overflow, and return the rows.
-
-    Raises:
-        InputError: for others.
-    """
+    """Check that the squares of rows do not overflow, and return the rows."""
     if not np.all(np.abs(rows) < checks.LARGEST):
         raise InputError(f"Argument `X` must be below {checks.LARGEST:g} in size, but it is not.")
     return rows
@@ -72,15 +58,10 @@ def bounded(rows: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Units:
-    """Units in which rows are of size 1, so that squares do not overflow. All factors are powers of two, and exact.
+    """Units in which rows are of size 1, so that squares do not overflow. All factors are powers of two, and exact."""
 
-    Attributes:
-        exponent: of the power of two that is the unit of each column `[N]`, or of all.
-        scaler: standardises the columns after that, if not None.
-    """
-
-    exponent: Any
-    scaler: StandardScaler | None = None
+    exponent: Any  # of the power of two that is the unit of each column `[N]`, or of all
+    scaler: StandardScaler | None = None  # standardises the columns after that
 
     @classmethod
     def of(cls, rows: np.ndarray, weights: np.ndarray, *, standardize: bool) -> Units:
@@ -113,11 +94,7 @@ class Units:
         return np.where((there == 0) & (np.asarray(value) > 0), SMALLEST, there)[()]
 
     def given(self, name: str, value: Any, dimension: int) -> float | None:
-        """An argument that is a length to some power in the units of the data, in these units; None stays None.
-
-        Raises:
-            InputError: if it is not positive, or of another size than the data allow.
-        """
+        """An argument that is a length to some power in the units of the data, in these units; None stays None."""
         if value is None:
             return None
         checks.positive(name, checks.number(name, value))
@@ -130,12 +107,7 @@ class Units:
 
 
 def weights_of(sample_weight: Any, rows: Any) -> np.ndarray:
-    """A weight for each row, by default 1.
-
-    Raises:
-        ValueError: if there are not as many, or some are negative or NaN.
-        InputError: if they are all zero, or so large that sums of squares overflow.
-    """
+    """A weight for each row, by default 1."""
     weights: Any = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
     checks.weights_of_rows(weights)
     return weights

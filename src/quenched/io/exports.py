@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,35 +17,20 @@ def as_json(result: xr.Dataset, **more: Any) -> str:
     """A result as JSON: `coords`, `data_vars` and `attrs` as xarray's `to_dict` gives them, and what else is given.
 
     Numbers that are not finite are null.
-
-    Args:
-        result: from any verb.
-        **more: further entries.
     """
-    return json.dumps(_plain({**result.to_dict(), **more}), ensure_ascii=False, allow_nan=False)
+    text = json.dumps({**result.to_dict(), **more}, default=_plain)
+    return json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:
-    """Containers, numbers and text that JSON has."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+    """What JSON does not have, as something that it has."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def write_json(result: xr.Dataset, path: Path, **more: Any) -> Path:
-    """Write a result as JSON; the file appears complete or not at all.
-
-    Raises:
-        OSError: if the place cannot be written.
-    """
+    """Write a result as JSON; the file appears complete or not at all."""
     store.write(path, as_json(result, **more) + "\n")
     return path
 
@@ -56,9 +40,6 @@ def write_csv(result: xr.Dataset, path: Path) -> Path:
 
     There is a row for each point of the sweep and a column for each component of a quantity. Single runs and quantities
     with other dimensions, such as the rows of a table, are left out.
-
-    Raises:
-        OSError: if the place cannot be written.
     """
     store.write(path, _flat(result).to_csv(index=False))
     return path

@@ -39,57 +39,40 @@ BROKEN = (OSError, EOFError, RuntimeError, NotImplementedError, zlib.error, lzma
 
 
 class Source(NamedTuple):
-    """A file as it was read.
-
-    Attributes:
-        path: the file.
-        names: of its columns, as they may be shown.
-        frame: its columns, by place.
-        notes: sentences on what was chosen.
-    """
+    """A file as it was read."""
 
     path: Path
-    names: list[str]
-    frame: Any
-    notes: tuple[str, ...] = ()
+    names: list[str]  # of its columns, as they may be shown
+    frame: Any  # its columns, by place
+    notes: tuple[str, ...] = ()  # sentences on what was chosen
 
 
 def read(path: str | os.PathLike[str], encoding: str | None = None) -> Source:
-    """Read a file.
-
-    Args:
-        path: the file.
-        encoding: of its text; UTF-8 by default.
-
-    Raises:
-        InputError: in one sentence, for a file that cannot be read as a table.
-    """
+    """Read a file, by default as UTF-8."""
     source, codec = _there(path), _codec(encoding)
-    _check_size(source)
-    kind = source.suffix.lower()
-    if kind in (*SHEETS, *BINARY):
+    if source.suffix.lower() in (*SHEETS, *BINARY):
         return _read_other(source)
     names = _read_names(source, codec)
-    frame = _read_text(source, codec)
+    try:
+        frame = _parse(source, codec, low_memory=False)
+    except OverflowError:  # some versions of pandas stop at a whole number that no double holds: read it as text
+        frame = _parse(source, codec, low_memory=False, dtype=str)
     _check_form(source, names, frame)
     return Source(source, names, frame)
 
 
-def names_in(path: str | os.PathLike[str], encoding: str | None = None) -> list[str]:
+def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> list[str]:
     """The names of the columns of a file.
 
     Raises:
-        InputError: as `read`.
+        InputError: as `read_table`.
     """
-    source = _there(path)
-    if source.suffix.lower() in (*SHEETS, *BINARY):
-        return read(source).names
-    _check_size(source)
-    return _read_names(source, _codec(encoding))
+    source, codec = _there(path), _codec(encoding)
+    return _read_other(source).names if source.suffix.lower() in (*SHEETS, *BINARY) else _read_names(source, codec)
 
 
 def _there(path: str | os.PathLike[str]) -> Path:
-    """A path that is a file of a kind that is opened."""
+    """A path that is a file of a kind that is opened, and fits in memory."""
     source = Path(path)
     if not source.is_file():
         state = "a folder" if source.is_dir() else "not there"
@@ -98,6 +81,13 @@ def _there(path: str | os.PathLike[str]) -> Path:
     if source.suffix.lower() in ARCHIVES or ending.startswith(".tar."):
         raise InputError(f"{source} must be a CSV file, plain or packed as .gz, .bz2, .xz or .zip, but it is an "
                          f"archive of another kind ({ending}): unpack it first.")  # fmt: skip
+    room = available_memory()
+    size = _unpacked_size(source, most=int(room / GROWTH) + 1)
+    if size * GROWTH > room:
+        packed = size > source.stat().st_size
+        raise InputError(f"{source} must fit in memory, but it has {'at least ' if packed else ''}{size / 1e9:.3g} GB "
+                         f"{'unpacked ' if packed else ''}and would need about {size * GROWTH / 1e9:.3g} GB, of which "
+                         f"{room / 1e9:.3g} GB are free.")  # fmt: skip
     return source
 
 
@@ -112,17 +102,6 @@ def _codec(encoding: str | None) -> str:
         raise InputError("Argument `encoding` must be an encoding of text, such as latin-1 or utf-16, but "
                          f"{encoding!r} was given.") from None  # fmt: skip
     return "utf-8-sig" if found.name == "utf-8" else found.name
-
-
-def _check_size(source: Path) -> None:
-    """Refuse a file that would fill the memory, before it is read."""
-    room = available_memory()
-    size = _unpacked_size(source, most=int(room / GROWTH) + 1)
-    if size * GROWTH > room:
-        packed = size > source.stat().st_size
-        raise InputError(f"{source} must fit in memory, but it has {'at least ' if packed else ''}{size / 1e9:.3g} GB "
-                         f"{'unpacked ' if packed else ''}and would need about {size * GROWTH / 1e9:.3g} GB, of which "
-                         f"{room / 1e9:.3g} GB are free.")  # fmt: skip
 
 
 def _unpacked_size(source: Path, most: int) -> int:
@@ -142,11 +121,7 @@ def _unpacked_size(source: Path, most: int) -> int:
 
 @contextlib.contextmanager
 def _opened(source: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked.
-
-    Raises:
-        InputError: where they cannot be unpacked, while they are read, too.
-    """
+    """The bytes of a file, unpacked; an `InputError` where they cannot be, while they are read, too."""
     kind = source.suffix.lower()
     try:
         if kind == ".zip":
@@ -173,15 +148,12 @@ def _member(source: Path, packed: zipfile.ZipFile) -> zipfile.ZipInfo:
     return members[0]
 
 
-# Text -----------------------------------------------------------------------------------------------------------------
-
-
 def _read_names(source: Path, codec: str) -> list[str]:
     """The names in the first line of a file, each as it stands there."""
     with _opened(source) as stream:
         start = stream.read(PEEK)
     _check_start(source, start, codec)
-    found = _parsed(source, codec, header=None, nrows=1, dtype=str, keep_default_na=False)
+    found = _parse(source, codec, header=None, nrows=1, dtype=str, keep_default_na=False)
     return [_name(cell, i) for i, cell in enumerate(found.iloc[0])]
 
 
@@ -192,7 +164,7 @@ def _name(cell: Any, place: int) -> str:
 
 
 def _check_start(source: Path, start: bytes, codec: str) -> None:
-    """Refuse what is not separated by commas, or is no text at all."""
+    """Check that a file is text, separated by commas."""
     if start.startswith(b"PK\x03\x04"):
         raise InputError(f"{source} must be text, but it is a spreadsheet or a packed file: name it .xlsx or .zip.")
     if len(start) > 262 and start[257:262] == b"ustar":
@@ -207,15 +179,7 @@ def _check_start(source: Path, start: bytes, codec: str) -> None:
                          f"but it seems to be separated by {SEPARATORS[mark]}{also}.")  # fmt: skip
 
 
-def _read_text(source: Path, codec: str) -> Any:
-    """The rows of a file as pandas reads them."""
-    try:
-        return _parsed(source, codec, low_memory=False)
-    except OverflowError:  # some versions of pandas stop at a whole number that no double holds: read it as text
-        return _parsed(source, codec, low_memory=False, dtype=str)
-
-
-def _parsed(source: Path, codec: str, **options: Any) -> Any:
+def _parse(source: Path, codec: str, **options: Any) -> Any:
     """A file as pandas reads it."""
     import pandas as pd
 
@@ -238,7 +202,7 @@ def _parsed(source: Path, codec: str, **options: Any) -> Any:
 
 
 def _check_form(source: Path, names: list[str], frame: Any) -> None:
-    """Refuse what is no table, or has no line of names."""
+    """Check that a file is a table with a line of names."""
     if type(frame.index).__name__ != "RangeIndex":  # pandas takes surplus values for the names of rows
         raise InputError(f"{source} must have a name for every column, but its rows are longer than its first line.")
     if frame.empty:
@@ -253,9 +217,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-# Other formats --------------------------------------------------------------------------------------------------------
 
 
 def _read_other(source: Path) -> Source:

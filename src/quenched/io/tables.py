@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from quenched.core.types import InputError, printable
 from quenched.io import sources
 from quenched.io.sources import SEPARATORS, Source
 
+BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
+"""Sets that come with scikit-learn."""
 MOST_LEVELS = 50
 """Different words in a column beyond which they are taken for names rather than for categories."""
 HINT = "leave such rows out with `drop_missing` (--drop-missing)"
@@ -23,23 +25,14 @@ CLASSIFIERS = "quenched.estimators.LVQClassifier or SoftSelectionClassifier"
 
 
 class Table(NamedTuple):
-    """A table of numbers.
+    """A table of numbers."""
 
-    Attributes:
-        inputs: `[rows, columns]`, float64.
-        targets: `[rows]`, the column to be predicted; None if none was asked for.
-        names: the columns of `inputs`.
-        target: the name of the column of `targets`.
-        notes: sentences on what was left out or changed.
-        places: the number of each row in the file, from 1; None if none was left out.
-    """
-
-    inputs: np.ndarray
-    targets: np.ndarray | None
-    names: tuple[str, ...]
-    target: str | None
-    notes: tuple[str, ...] = ()
-    places: np.ndarray | None = None
+    inputs: np.ndarray  # [rows, columns], float64
+    targets: np.ndarray | None  # [rows], the column to be predicted; None if none was asked for
+    names: tuple[str, ...]  # the columns of `inputs`
+    target: str | None  # the name of the column of `targets`
+    notes: tuple[str, ...] = ()  # sentences on what was left out or changed
+    places: np.ndarray | None = None  # the number of each row in the file, from 1; None if none was left out
 
     def place(self, row: int) -> int:
         """The number of a row in the file, from 1."""
@@ -107,13 +100,15 @@ def read_table(
     return table if len(table.inputs) < len(source.frame) else table._replace(places=None)
 
 
-def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> list[str]:
-    """The names in the first line of a CSV file.
+def bundled(name: str) -> Table:
+    """One of the small sets that come with scikit-learn: iris, digits, diabetes, wine or breast_cancer."""
+    if name not in BUNDLED:
+        raise InputError(f"Argument `name` must be one of {', '.join(BUNDLED)}, but {name!r} was given.")
+    from sklearn import datasets
 
-    Raises:
-        InputError: as `read_table`.
-    """
-    return sources.names_in(path, encoding)
+    loaded: Any = getattr(datasets, f"load_{name}")()
+    names = tuple(map(str, loaded.feature_names))
+    return Table(np.asarray(loaded.data, float), np.asarray(loaded.target), names, "target")
 
 
 def _wanted(source: Source, target: str | None, columns: Sequence[str] | None) -> list[str]:
@@ -124,9 +119,8 @@ def _wanted(source: Source, target: str | None, columns: Sequence[str] | None) -
         if name not in there:
             for mark, word in {**SEPARATORS, " ": "spaces"}.items():
                 if name in [part.strip().strip('"') for part in ",".join(there).split(mark)]:
-                    raise InputError(
-                        f"{source.path} must be separated by commas, but it seems to be separated by {word}."
-                    )
+                    raise InputError(f"{source.path} must be separated by commas, but it seems to be separated by "
+                                     f"{word}.")  # fmt: skip
             raise InputError(f"Column {name!r} must be in the table, but there are only: {', '.join(there)}.")
     if target in wanted:
         raise InputError(f"Argument `columns` must not contain the target, but it contains {target!r}.")
@@ -168,13 +162,13 @@ def _without_copies(table: Table) -> Table:
     import pandas as pd
 
     first = np.flatnonzero(~pd.DataFrame(table.inputs).assign(target=table.targets).duplicated())
-    copies, assigned = len(table.inputs) - len(first), table.places
+    copies = len(table.inputs) - len(first)
     if not copies:
         return table
     note = f"{copies} of {len(table.inputs)} rows are left out, because they are copies of earlier ones."
-    targets = None if table.targets is None else table.targets[first]
-    places = None if assigned is None else assigned[first]
-    return table._replace(inputs=table.inputs[first], targets=targets, notes=(*table.notes, note), places=places)
+    parts = {name: getattr(table, name) for name in ("inputs", "targets", "places")}
+    kept = {name: None if part is None else part[first] for name, part in parts.items()}
+    return table._replace(**kept, notes=(*table.notes, note))
 
 
 def _targets(source: Source, column: Column, classes: bool) -> np.ndarray:
@@ -203,7 +197,7 @@ def _words(column: Column) -> np.ndarray:
 
 
 def _check_cells(source: Source, columns: Sequence[Column], categories: bool) -> None:
-    """Refuse values that are missing or no numbers; words may be categories."""
+    """Check that no value is missing and all are numbers; words may be categories."""
     nowhere = np.zeros(len(columns[0].wrong), bool)
     looked = [c._replace(wrong=nowhere) if categories and c.is_words else c for c in columns]
     cells.check(str(source.path), looked, hint=HINT)
@@ -211,7 +205,8 @@ def _check_cells(source: Source, columns: Sequence[Column], categories: bool) ->
 
 def _encoded(source: Source, columns: dict[str, Column], notes: list[str]) -> dict[str, np.ndarray]:
     """Columns as numbers, words as columns of 0 and 1; sentences on what was left out are added to the notes."""
-    parts: dict[str, dict[str, np.ndarray]] = {}
+    encoded: dict[str, np.ndarray] = {}
+    owners: dict[str, str] = {}
     _check_levels(source, columns)
     for name, column in columns.items():
         words = _words(column) if column.is_words or column.truth else None
@@ -219,35 +214,31 @@ def _encoded(source: Source, columns: dict[str, Column], notes: list[str]) -> di
         if np.all(values == values[0]):
             shown = printable(str(values[0])) if words is not None else f"{values[0]:g}"
             notes.append(f"Column {name!r} is left out, because all its values are {shown}.")
-        elif name.startswith("Unnamed:") and words is None and np.all(np.diff(column.values) == 1):
+            continue
+        if name.startswith("Unnamed:") and words is None and np.all(np.diff(column.values) == 1):
             notes.append("The first column is left out, because it has no name and only counts the rows.")
-        elif words is None:
-            parts[name] = {name: column.values}
-        else:
-            parts[name] = one_hot(name, words, list(dict.fromkeys(words.tolist())))
-    if not parts:
+            continue
+        made = {name: values} if words is None else one_hot(name, words, list(dict.fromkeys(words.tolist())))
+        if twice := [label for label in made if label in owners]:
+            raise InputError(f"Columns {owners[twice[0]]!r} and {name!r} of {source.path} must have names that stay "
+                             f"apart when words become columns, but both give {twice[0]!r}: rename one.")  # fmt: skip
+        owners |= dict.fromkeys(made, name)
+        encoded |= made
+    if not encoded:
         raise InputError(f"{source.path} must have a column that varies besides the target, but it has none.")
-    owners: dict[str, str] = {}
-    for name, made in parts.items():
-        for label in made:
-            if label in owners:
-                raise InputError(f"Columns {owners[label]!r} and {name!r} of {source.path} must have names that stay "
-                                 f"apart when words become columns, but both give {label!r}: rename one.")  # fmt: skip
-            owners[label] = name
-    return {label: values for made in parts.values() for label, values in made.items()}
+    return encoded
 
 
 def _check_levels(source: Source, columns: dict[str, Column]) -> None:
-    """Refuse columns of words that are too many for categories, all of them in one sentence."""
-    many = {}
-    for name, column in columns.items():
-        if column.is_words:
-            words = _words(column)
-            levels = len(set(words.tolist()))
-            if levels > MOST_LEVELS or levels == len(words) > 1:
-                many[name] = f"{cells.short(name)!r} has {levels} different words in {len(words)} rows"
+    """Check that no column of words has too many for categories; one sentence names all that have."""
+    every = {name: _words(column).tolist() for name, column in columns.items() if column.is_words}
+    many = [
+        f"{cells.short(name)!r} has {len(set(words))} different words in {len(words)} rows"
+        for name, words in every.items()
+        if len(set(words)) > MOST_LEVELS or len(set(words)) == len(words) > 1
+    ]
     if many:
-        said = "; ".join(list(many.values())[: cells.SHOWN_COLUMNS])
+        said = "; ".join(many[: cells.SHOWN_COLUMNS])
         more = f"; {len(many) - cells.SHOWN_COLUMNS} more columns as well" if len(many) > cells.SHOWN_COLUMNS else ""
         raise InputError(f"{source.path} must have columns of numbers or categories, but {said}{more}, as a name or an "
                          "identifier has: leave it out by naming the other `columns` (--columns).")  # fmt: skip

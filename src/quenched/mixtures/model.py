@@ -16,16 +16,15 @@ from __future__ import annotations
 import abc
 import functools
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks, verbs
-from quenched.core.types import Array, Key, Real, double, real
+from quenched.core.types import QUICK, Array, Key, Real, double
 
 
-class Law(eqx.Module):
+class Law(checks.Declared):
     """A world of Gaussians."""
 
     @abc.abstractmethod
@@ -66,17 +65,14 @@ class TwoGaussians(Law):
         >>> law = mixtures.TwoGaussians(separation=2.0)
     """
 
-    separation: Real = eqx.field(converter=real, default=1.0)
-
-    def __check_init__(self):
-        checks.positive("separation", self.separation)
+    separation: Real = checks.declare(1.0)
 
     def centres(self, size: int) -> Array:
         """$u_0$ times the first two unit vectors."""
         return jnp.asarray(self.separation) * jnp.eye(2, size)
 
 
-class Rule(eqx.Module):
+class Rule(checks.Declared):
     """A student of the law's examples."""
 
 
@@ -96,13 +92,10 @@ class MaximumLikelihood(Rule):
         >>> rule = mixtures.MaximumLikelihood(width=1.5)
     """
 
-    width: Real = eqx.field(converter=real, default=1.0)
-
-    def __check_init__(self):
-        checks.positive("width", self.width)
+    width: Real = checks.declare(1.0)
 
 
-class Spherical(eqx.Module):
+class Spherical(checks.Declared):
     r"""Gaussians on real data whose centres, weights and widths are all of maximum likelihood; one width each.
 
     $$P(x) = \sum_k w_k\, \mathcal N(x;\, c_k, v_k I_N)$$
@@ -114,17 +107,16 @@ class Spherical(eqx.Module):
         common: one width for all Gaussians. In many dimensions few rows tell widths apart badly.
     """
 
-    least: Real = eqx.field(converter=real, default=1e-6)
+    least: Real = checks.declare(1e-6)
     equal_weights: bool = False
     common: bool = False
 
     def __check_init__(self):
-        checks.positive("least", self.least)
         checks.flag("equal_weights", self.equal_weights)
         checks.flag("common", self.common)
 
 
-class Diagonal(eqx.Module):
+class Diagonal(Spherical):
     r"""Like `Spherical` with a width for each feature: $\mathcal N(x;\, c_k, \mathrm{diag}\, v_k)$.
 
     Attributes:
@@ -133,17 +125,8 @@ class Diagonal(eqx.Module):
         common: the same widths for all Gaussians.
     """
 
-    least: Real = eqx.field(converter=real, default=1e-6)
-    equal_weights: bool = False
-    common: bool = False
 
-    def __check_init__(self):
-        checks.positive("least", self.least)
-        checks.flag("equal_weights", self.equal_weights)
-        checks.flag("common", self.common)
-
-
-class Start(eqx.Module):
+class Start(checks.Declared):
     """Where the centres begin."""
 
 
@@ -156,15 +139,9 @@ class Annealed(Start):
         noise: length of a random vector that is added to the unit vector along which a cluster splits.
     """
 
-    from_width: Real | None = eqx.field(converter=real, default=None)
-    step: Real = eqx.field(converter=real, default=0.05)
-    noise: Real = eqx.field(converter=real, default=1e-3)
-
-    def __check_init__(self):
-        if self.from_width is not None:
-            checks.positive("from_width", self.from_width)
-        checks.inside("step", self.step, 0, 1)
-        checks.not_negative("noise", self.noise)
+    from_width: Real | None = checks.declare(None)
+    step: Real = checks.declare(0.05, functools.partial(checks.inside, low=0, high=1))
+    noise: Real = checks.declare(1e-3, checks.not_negative)
 
 
 class RandomStart(Start):
@@ -174,10 +151,7 @@ class RandomStart(Start):
         scale: their distance from the mean.
     """
 
-    scale: Real = eqx.field(converter=real, default=1.0)
-
-    def __check_init__(self):
-        checks.positive("scale", self.scale)
+    scale: Real = checks.declare(1.0)
 
 
 SCIENCE = verbs.Science(
@@ -200,7 +174,7 @@ $\epsilon = |\Delta U|^2/2\sigma - \langle \ln\cosh(\Delta U \cdot (S - \bar S)/
 that over $N$, $\alpha \epsilon$."""
 
 
-@functools.partial(jax.jit, static_argnames=("examples", "size"))
+@functools.partial(jax.jit, static_argnames=("examples", "size"), compiler_options=QUICK)
 def draw(law: Law, key: Key, examples: int, size: int) -> tuple[Array, Array]:
     """Examples `[examples, size]` and the classes they came from."""
     which, noise = jax.random.split(key)

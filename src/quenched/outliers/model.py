@@ -21,10 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks, verbs
-from quenched.core.types import Array, InputError, Key, Real, double, real
+from quenched.core.types import QUICK, Array, InputError, Key, Real, double
 
 
-class Law(eqx.Module):
+class Law(checks.Declared):
     """A world with outliers."""
 
 
@@ -47,12 +47,8 @@ class Contaminated(Law):
         0.119
     """
 
-    gamma: Real = eqx.field(converter=real, default=10.0)
-    eta: Real = eqx.field(converter=real, default=0.0)
-
-    def __check_init__(self):
-        checks.positive("gamma", self.gamma)
-        checks.finite("eta", self.eta)
+    gamma: Real = checks.declare(10.0)
+    eta: Real = checks.declare(0.0, checks.finite)
 
     @property
     def informative(self) -> Real:
@@ -82,18 +78,14 @@ class Contaminated(Law):
         return X * S[:, None], S, V
 
 
-class Rule(eqx.Module):
+class Rule(checks.Declared):
     r"""A student of the law's examples.
 
     Attributes:
         gamma: $\tilde\gamma$, the inverse variance that is assumed; None is the law's.
     """
 
-    gamma: Real | None = eqx.field(converter=real, default=None)
-
-    def __check_init__(self):
-        if self.gamma is not None:
-            checks.positive("gamma", self.gamma)
+    gamma: Real | None = checks.declare(None)
 
 
 class SoftSelection(Rule):
@@ -103,9 +95,6 @@ class SoftSelection(Rule):
     h_\mu = \tilde\gamma\, S^\mu \xi^\mu \cdot J/\sqrt N - \tilde\gamma |J|^2/2N - \eta$$
 
     [dietrich1998, eqs. (7), (24), (25)]
-
-    Attributes:
-        gamma: $\\tilde\\gamma$; None is the law's.
     """
 
 
@@ -117,9 +106,6 @@ class HardSelection(Rule):
     b = \frac{\tilde\gamma}{\sqrt N} \sum_\mu V^\mu S^\mu \xi^\mu, \quad J = b/a$$
 
     [dietrich1998, eqs. (10), (27) to (29)]
-
-    Attributes:
-        gamma: $\\tilde\\gamma$; None is the law's.
     """
 
 
@@ -127,9 +113,6 @@ class Hebb(Rule):
     r"""No selection: $J = \sum_\mu S^\mu \xi^\mu / (\sqrt N (\alpha + 1/\tilde\gamma))$.
 
     [dietrich1998, eq. (26)]
-
-    Attributes:
-        gamma: $\\tilde\\gamma$; None is the law's.
     """
 
 
@@ -139,17 +122,13 @@ class Gibbs(Rule):
     At $T = 1$ it is drawn from the posterior. [dietrich1998, eqs. (16), (A1)]
 
     Attributes:
-        gamma: $\\tilde\\gamma$; None is the law's.
-        temperature: $T = 1/\\beta$.
+        temperature: $T = 1/\beta$.
     """
 
-    temperature: Real = eqx.field(converter=real, default=1.0)
-
-    def __check_init__(self):
-        checks.positive("temperature", self.temperature)
+    temperature: Real = checks.declare(1.0)
 
 
-class Start(eqx.Module):
+class Start(checks.Declared):
     """Where the vector begins."""
 
 
@@ -160,10 +139,7 @@ class RandomStart(Start):
         scale: the length $|J|/\sqrt N$ at the start.
     """
 
-    scale: Real = eqx.field(converter=real, default=1.0)
-
-    def __check_init__(self):
-        checks.positive("scale", self.scale)
+    scale: Real = checks.declare(1.0)
 
 
 class TeacherStart(Start):
@@ -173,10 +149,7 @@ class TeacherStart(Start):
         scale: the length $|J|/\sqrt N$ at the start; the teacher's own is 1.
     """
 
-    scale: Real = eqx.field(converter=real, default=1.0)
-
-    def __check_init__(self):
-        checks.positive("scale", self.scale)
+    scale: Real = checks.declare(1.0)
 
 
 class CarriedStart(Start):
@@ -191,19 +164,6 @@ class CarriedStart(Start):
     def __check_init__(self):
         if not isinstance(self.first, (RandomStart, TeacherStart)):
             raise InputError(f"Argument `first` must be RandomStart() or TeacherStart(), but {self.first!r} was given.")
-
-
-LABELS = {
-    "alpha": r"examples per dimension, $\alpha$",
-    "eta": r"$\ln$(outliers / informative examples), $\eta$",
-    "R": "overlap with the teacher, $R$",
-    "Q": "squared length, $Q$",
-    "Delta": r"squared distance from the teacher, $\Delta$",
-    "Phi": r"angle with the teacher over $\pi$, $\Phi$",
-    "selected": "share of examples selected",
-    "free_energy": "energy over the dimension, $f$",
-}
-"""Words for the axes of a plot."""
 
 
 class Search(eqx.Module):
@@ -223,7 +183,16 @@ SCIENCE = verbs.Science(
     laws=(Contaminated, "Contaminated(gamma, eta)"),
     rules=((SoftSelection, HardSelection, Hebb, Gibbs), "SoftSelection(), HardSelection(), Hebb() or Gibbs()"),
     reports={"R": (), "Q": (), "Delta": (), "Phi": (), "free_energy": ()},
-    labels=LABELS,
+    labels={
+        "alpha": r"examples per dimension, $\alpha$",
+        "eta": r"$\ln$(outliers / informative examples), $\eta$",
+        "R": "overlap with the teacher, $R$",
+        "Q": "squared length, $Q$",
+        "Delta": r"squared distance from the teacher, $\Delta$",
+        "Phi": r"angle with the teacher over $\pi$, $\Phi$",
+        "selected": "share of examples selected",
+        "free_energy": "energy over the dimension, $f$",
+    },
 )
 """What theory and simulation have in common. `free_energy` is the least energy over $N$, up to a constant that depends
 on the data only: $\\mathcal H/N$ as it stands in the rule's docstring."""
@@ -234,7 +203,7 @@ def gamma_of(law: Contaminated, rule: Rule) -> Real:
     return law.gamma if rule.gamma is None else rule.gamma
 
 
-@functools.partial(jax.jit, static_argnames=("examples", "size"))
+@functools.partial(jax.jit, static_argnames=("examples", "size"), compiler_options=QUICK)
 def draw(law: Contaminated, key: Key, examples: int, size: int) -> tuple[Array, Array, Array]:
     """Noise `[examples, size]`, labels, and numbers between 0 and 1 that lie below `law.informative` if informative.
 

@@ -2,8 +2,7 @@
 
 A theory is a line, dashed where it is unstable; a simulation is points with bars of one standard error; both have the
 colour of the quantity they describe. What did not converge is marked by a cross and named in the legend.
-Files: `choice` makes panels of datasets, `forecasts` of a forecast, `densities` of a density and `trees` of an
-annealing; `drawing` draws them.
+Files: `choice` makes panels of datasets, `panels` those of a forecast, a density and an annealing; `drawing` draws.
 """
 
 from quenched.plots.drawing import draw, plot

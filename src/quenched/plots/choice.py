@@ -30,13 +30,16 @@ def plain(name: object, most: int = LONGEST_NAME) -> str:
 
 def abscissa(datasets: list[xr.Dataset]) -> str:
     """The control that goes on the abscissa."""
-    first = datasets[0]
-    candidates = ["alpha", "examples", *str(first.attrs.get("sweep", "")).split()]
-    for name in candidates:
+    for name in ("alpha", "examples", *_swept(datasets[0])):
         if all(name in data.dims for data in datasets):
             return name
     raise InputError("Argument `results` must share a control that takes several values, but they have none: "
                      "give one as a sequence, such as `alpha=[1, 5, 10]`.")  # fmt: skip
+
+
+def _swept(data: xr.Dataset) -> list[str]:
+    """The controls that were swept."""
+    return str(data.attrs.get("sweep", "")).split()
 
 
 def variables(datasets: list[xr.Dataset], axis: str) -> list[str]:
@@ -49,13 +52,9 @@ def variables(datasets: list[xr.Dataset], axis: str) -> list[str]:
 def _every(datasets: list[xr.Dataset], axis: str) -> list[str]:
     """Every variable that can be drawn."""
     names = dict.fromkeys(str(name) for data in datasets for name in data.data_vars)
-    ends = ("_stderr", "_run")
-    return [
-        name
-        for name in names
-        if name not in _NOT_DRAWN and not name.endswith(ends)
-        if all(axis in data[name].dims and data[name].dtype.kind in "fi" for data in datasets if name in data)
-    ]
+    drawn = [name for name in names if name not in _NOT_DRAWN and not name.endswith(("_stderr", "_run"))]
+    having = {name: [data[name] for data in datasets if name in data] for name in drawn}
+    return [k for k, some in having.items() if all(axis in one.dims and one.dtype.kind in "fi" for one in some)]
 
 
 def panel(datasets: list[xr.Dataset], name: str, axis: str) -> Panel:
@@ -81,7 +80,7 @@ def _series(data: xr.Dataset, name: str, axis: str, title: tuple[str, str]) -> l
     """The series of one variable of one dataset: one for each component and each value of the other controls."""
     variable = data[name]
     others = [str(d) for d in variable.dims if d != axis]
-    controls = [d for d in others if d in str(data.attrs.get("sweep", "")).split() or variable[d].dtype.kind == "f"]
+    controls = [d for d in others if d in _swept(data) or variable[d].dtype.kind == "f"]
     simulated = data.attrs.get("source") == "simulation" or f"{name}_stderr" in data
     found = []
     for index in np.ndindex(*(variable.sizes[d] for d in others)):
@@ -90,9 +89,8 @@ def _series(data: xr.Dataset, name: str, axis: str, title: tuple[str, str]) -> l
             continue  # the other half of a symmetric matrix
         component = _component(name, variable, {d: i for d, i in place.items() if d not in controls})
         values = [f"{d} = {_short(variable, d, place[d])}" for d in controls if variable.sizes[d] > 1]
-        group = ", ".join(filter(None, [component, *values, title[0]])) or name.replace("oob", "out-of-bag").replace(
-            "_", " "
-        )
+        plainly = name.replace("oob", "out-of-bag").replace("_", " ")
+        group = ", ".join(filter(None, [component, *values, title[0]])) or plainly
         cut = data.isel(place, missing_dims="ignore")
         here = {str(k): v for k, v in cut.data_vars.items() if v.dims in ((axis,), ())}
         bars = here[f"{name}_stderr"].values if f"{name}_stderr" in here else None
@@ -107,34 +105,37 @@ def _by_source(series: Series, source: xr.DataArray | None) -> list[Series]:
     """A curve whose points have different sources: a line where it is theory, points where it is simulation."""
     if source is None or not source.dims:
         return [series]
-    words, found = source.values.astype(str), []
+    words = source.values.astype(str)
     drawn, doubt = words == "draws", words == "theory, not trusted"
     series = dataclasses.replace(series, unstable=doubt, dashes=UNTRUSTED) if doubt.any() else series
-    for kind, chosen in ((Kind.theory, ~drawn), (Kind.simulation, drawn)):
-        if chosen.any():
-            bars = None if kind is Kind.theory or series.yerr is None else series.yerr[chosen]
-            gaps = chosen if kind is Kind.simulation else np.full(chosen.shape, True)  # a line breaks where draws are
-            y, outcome = np.where(chosen, series.y, np.nan)[gaps], np.where(chosen, series.marks, "")[gaps]
-            changes = {"unstable": None if series.unstable is None else series.unstable[gaps], "outcome": outcome}
-            found.append(dataclasses.replace(series, kind=kind, x=series.x[gaps], y=y, yerr=bars, **changes))
-    return found
+    # a line breaks where draws are
+    y, marks = np.where(drawn, np.nan, series.y), np.where(drawn, "", series.marks)
+    line = dataclasses.replace(series, kind=Kind.theory, y=y, yerr=None, outcome=marks)
+    of_points = {
+        "x": series.x,
+        "y": series.y,
+        "yerr": series.yerr,
+        "unstable": series.unstable,
+        "outcome": series.marks,
+    }
+    kept = {name: None if value is None else value[drawn] for name, value in of_points.items()}
+    points = dataclasses.replace(series, kind=Kind.simulation, **kept)
+    return [line][: int(not drawn.all())] + [points][: int(drawn.any())]
 
 
 def _unstable(here: dict[str, xr.DataArray]) -> tuple[np.ndarray | None, str]:
     """Where the state of a theory is unstable or cannot be trusted, and the word for that."""
-    rate, trusted, stability = here.get("growth"), here.get("trusted"), here.get("stability")
-    if trusted is not None and trusted.dims:
-        return ~trusted.values.astype(bool), UNTRUSTED
-    if stability is not None and stability.dims:
-        return stability.values > 1, BROKEN
-    return (None if rate is None or not rate.dims else rate.values > 0), "unstable"
+    over = {name: here[name].values for name in ("trusted", "stability", "growth") if name in here and here[name].dims}
+    if "trusted" in over:
+        return ~over["trusted"].astype(bool), UNTRUSTED
+    if "stability" in over:
+        return over["stability"] > 1, BROKEN
+    return over["growth"] > 0 if "growth" in over else None, "unstable"
 
 
 def _outcomes(here: dict[str, xr.DataArray], y: np.ndarray, bars: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """The ordinates that may be drawn, and a word for each point that needs one."""
-    words = np.full(y.shape, "", dtype=object)
-    if "outcome" in here:
-        words = np.broadcast_to(here["outcome"].values.astype(str), y.shape).astype(object)
+    words = np.broadcast_to(here["outcome"].values if "outcome" in here else "", y.shape).astype(object)
     if bars is not None:
         words = np.where(np.isfinite(bars), words, "one run, no error bar")
     if "failed" in here:
@@ -176,9 +177,8 @@ def _facts(datasets: list[xr.Dataset]) -> list[dict[str, str]]:
         found.append(facts)
     for name in dict.fromkeys(name for facts in found for name in facts):  # whole arrays: the first, the second, ...
         values = list(dict.fromkeys(facts[name] for facts in found if name in facts))
-        if max(map(len, values)) > LONGEST_FACT:
-            for facts in found:
-                facts |= {name: f"{name} {values.index(facts[name]) + 1}"} if name in facts else {}
+        for facts in found if max(map(len, values)) > LONGEST_FACT else ():
+            facts |= {name: f"{name} {values.index(facts[name]) + 1}"} if name in facts else {}
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,7 +21,7 @@ from matplotlib.transforms import ScaledTranslation
 from quenched.core import checks, figures
 from quenched.core.figures import Kind, Panel, Scale, Series
 from quenched.core.types import InputError
-from quenched.plots import choice, densities, forecasts, trees
+from quenched.plots import choice, panels
 from quenched.plots.choice import ABSENT
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -46,14 +45,16 @@ LOWEST_PLAIN, HIGHEST_PLAIN = 1e-3, 1e7
 """Numbers between these are written without powers of ten."""
 
 
-OWN_PANELS = {"forecast": forecasts.panel, "density": densities.panel, "conditional density": densities.panel}
+OWN_PANELS = {
+    "forecast": panels.show_forecast,
+    "density": panels.show_density,
+    "conditional density": panels.show_density,
+}
 """Results that have a panel of their own, by their source."""
 
-
-@dataclasses.dataclass(frozen=True)
-class _Ink:
-    colour: Any
-    marker: str
+_Entries = dict[str, tuple[Any, ...]]
+_Inks = dict[str, tuple[Any, str]]
+"""The colour and the marker of each group."""
 
 
 def plot(
@@ -90,46 +91,29 @@ def plot(
     if not datasets or len(datasets) < len(results):
         raise InputError("Argument `results` must be datasets, or one figure of a paper, "
                          f"but {[type(r).__name__ for r in results]} was given.")  # fmt: skip
-    if len(datasets) == 1 and datasets[0].attrs.get("source") == "annealing":
-        return _tree(datasets[0], ax)
-    if x is not None and not (isinstance(x, str) and any(x in data.dims for data in datasets)):
-        raise InputError(f"Argument `x` must be a control that takes several values, but {x!r} is not one.")
-    names, panels = _panels(datasets, checks.names("variables", variables), x)
-    if ax is None:
-        return _render("", panels, _new_axes(panels), own=True)
-    axes = _given_axes(ax)
-    if len(axes) != len(panels):
-        raise InputError(f"Argument `ax` must be one axes for each of {', '.join(names)}, but {len(axes)} was given: "
-                         "choose with `variables`.")  # fmt: skip
-    return _render("", panels, axes, own=False)
-
-
-def _given_axes(ax: Any) -> list[Axes]:
-    """Axes to draw on."""
-    axes = [ax] if isinstance(ax, Axes) else list(np.ravel(np.asarray(ax, dtype=object)))
+    tree = len(datasets) == 1 and datasets[0].attrs.get("source") == "annealing"
+    if tree:
+        whom, advice, chosen = "a tree", "", [panels.show_tree(datasets[0])]
+    else:
+        names, chosen = _choose_panels(datasets, checks.names("variables", variables), x)
+        whom, advice = f"each of {', '.join(names)}", ": choose with `variables`"
+    axes = _new_axes(chosen) if ax is None else [*np.ravel(np.asarray(ax, dtype=object))]
     if not all(isinstance(one, Axes) for one in axes):
         raise InputError(f"Argument `ax` must be axes of matplotlib, but {ax!r} was given.")
-    return axes
-
-
-def _tree(data: xr.Dataset, ax: Axes | Sequence[Axes] | None) -> Figure:
-    """Draw a splitting sequence."""
-    panel = trees.panel(data)
-    axes = _new_axes([panel]) if ax is None else _given_axes(ax)
-    if len(axes) != 1:
-        raise InputError(f"Argument `ax` must be one axes for a tree, but {len(axes)} was given.")
-    trees.paint(axes[0], data, PALETTE)
-    _dress(axes[0], panel)
-    axes[0].grid(False, axis="x")
-    figure = axes[0].get_figure(root=True)
-    assert figure is not None
+    if len(axes) != len(chosen):
+        raise InputError(f"Argument `ax` must be one axes for {whom}, but {len(axes)} was given{advice}.")
+    figure = _render("", chosen, axes, own=ax is None)
+    if tree:
+        panels.paint_tree(axes[0], datasets[0], PALETTE)
     return figure
 
 
-def _panels(
+def _choose_panels(
     datasets: list[xr.Dataset], variables: Sequence[str] | None, x: str | None
 ) -> tuple[list[str], list[Panel]]:
     """Names and panels; a forecast or a density is one panel, unless `variables` or `x` is given."""
+    if x is not None and not (isinstance(x, str) and any(x in data.dims for data in datasets)):
+        raise InputError(f"Argument `x` must be a control that takes several values, but {x!r} is not one.")
     source = str(datasets[0].attrs.get("source"))
     if len(datasets) == 1 and source in OWN_PANELS and not variables and not x:
         return [source], [OWN_PANELS[source](datasets[0])]
@@ -155,9 +139,6 @@ def draw(figure: figures.Figure, *, title: bool = True) -> Figure:
     return _render(figure.title if title else "", figure.panels, _new_axes(figure.panels), own=True)
 
 
-_Entries = dict[str, tuple[Any, ...]]
-
-
 def _new_axes(panels: Sequence[Panel]) -> list[Axes]:
     """A new figure with room for the panels, side by side up to three."""
     columns = 2 if len(panels) in (2, 4) else min(len(panels), 3)
@@ -174,7 +155,7 @@ def _render(title: str, panels: Sequence[Panel], axes: list[Axes], *, own: bool)
     """Paint every panel; on a figure of our own, put the legends where they hide nothing."""
     figure = axes[0].get_figure(root=True)
     assert figure is not None
-    inks: dict[str, _Ink] = {}
+    inks: _Inks = {}
     legends: list[_Entries] = []
     key: _Entries = {}
     for panel, ax in zip(panels, axes, strict=True):
@@ -217,63 +198,67 @@ def _columns(entries: _Entries, inches: float) -> int:
     return max(1, min(len(entries), int(inches * 11 / (longest + 7))))
 
 
-def _choose_inks(inks: dict[str, _Ink], every: Iterable[Series]) -> None:
+def _choose_inks(inks: _Inks, every: Iterable[Series]) -> None:
     """Give every new group a colour that no other group of its panel has."""
     plain = (Kind.reference, Kind.mark, Kind.image)
     groups = list(dict.fromkeys(series.colour_of for series in every if series.kind not in plain))
-    taken = {inks[g].colour for g in groups if g in inks}
+    taken = {inks[g][0] for g in groups if g in inks}
     fresh = [g for g in groups if g not in inks]
     free = [colour for colour in PALETTE if colour not in taken]
     if len(fresh) > len(free):  # too many for distinct colours: a scale, in the order they come
         free = [tuple(c) for c in colormaps["viridis"](np.linspace(0, 0.92, len(fresh)))]
     for i, (group, colour) in enumerate(zip(fresh, free, strict=False)):
-        inks[group] = _Ink(colour, MARKERS[(i + len(taken)) % len(MARKERS)])
+        inks[group] = colour, MARKERS[(i + len(taken)) % len(MARKERS)]
 
 
-def _paint(ax: Axes, panel: Panel, inks: dict[str, _Ink]) -> _Entries:
+def _paint(ax: Axes, panel: Panel, inks: _Inks) -> _Entries:
     """Draw one panel and return the entries of its legend."""
     entries: _Entries = {}
     later: _Entries = {}
     labels = list(dict.fromkeys(series.label for series in panel.series))
     references = [series.label for series in panel.series if series.kind is Kind.reference]
     for series in panel.series:
-        ink = inks.get(series.colour_of, _Ink(GREY, "o"))
+        colour, marker = inks.get(series.colour_of, (GREY, "o"))
         if series.kind is Kind.image:
             _draw_image(ax, series)
             continue
         if series.colour_of != series.label:  # several sizes of one colour: a marker each
-            ink = _Ink(ink.colour, MARKERS[labels.index(series.label) % len(MARKERS)])
+            marker = MARKERS[labels.index(series.label) % len(MARKERS)]
         dashes = ("--", "-.", ":", "-")[references.index(series.label) % 4] if series.label in references else "-"
-        handle = _draw_series(ax, series, ink, dashes)
+        handle = _draw_series(ax, series, colour, marker, dashes)
         chosen = later if series.kind in (Kind.reference, Kind.mark) else entries
         chosen[series.label] = (*chosen.get(series.label, ()), handle)
-        _mark_unsettled(ax, series, ink)
+        _mark_unsettled(ax, series, colour)
     _dress(ax, panel)
-    return _thinned(entries) | later
+    if len(entries) > MOST_LABELS:  # thin the legend, and say so
+        kept = [list(entries)[i] for i in np.unique(np.linspace(0, len(entries) - 1, 8).astype(int))]
+        rest = {f"and {len(entries) - len(kept)} between": (Line2D([], [], ls="none"),)}
+        entries = {name: entries[name] for name in kept} | rest
+    return entries | later
 
 
-def _draw_series(ax: Axes, series: Series, ink: _Ink, dashes: str) -> Any:
+def _draw_series(ax: Axes, series: Series, colour: Any, marker: str, dashes: str) -> Any:
     """Draw one series by its kind and return its handle for the legend."""
     x, y = np.asarray(series.x), np.asarray(series.y, float)
     if series.kind is Kind.simulation:
         bars = None if series.yerr is None else np.where(np.isfinite(series.yerr), series.yerr, np.nan)
         look = {"ms": 5.5, "mfc": "white", "mew": 1.3, "elinewidth": 1.3, "capsize": 2.5}
-        return ax.errorbar(x, y, bars, fmt=ink.marker, color=ink.colour, zorder=3, **look)
+        return ax.errorbar(x, y, bars, fmt=marker, color=colour, zorder=3, **look)
     if series.kind is Kind.cloud:
-        return ax.plot(x, y, ink.marker, color=ink.colour, ms=3.6, alpha=0.55, mew=0, rasterized=True)[0]
+        return ax.plot(x, y, marker, color=colour, ms=3.6, alpha=0.55, mew=0, rasterized=True)[0]
     if series.kind is Kind.mark:
         return ax.plot(x, y, "P", color="black", ms=11, mec="white", mew=1.2, ls="none", zorder=4)[0]
     if series.kind is Kind.reference:
         return ax.plot(x, y, color=GREY, lw=1.2, ls=dashes, zorder=1)[0]
     if series.kind is Kind.band:
         low, high = (np.asarray(edge, float) for edge in (series.low, series.high))
-        return ax.fill_between(x.astype(float), low, high, color=ink.colour, alpha=0.18, lw=0, zorder=1)
+        return ax.fill_between(x.astype(float), low, high, color=colour, alpha=0.18, lw=0, zorder=1)
     shaky = np.zeros(y.shape, bool) if series.unstable is None else np.asarray(series.unstable, bool)
     touching = shaky | np.append(shaky[1:], False) | np.append(False, shaky[:-1])
-    ax.plot(x, np.where(touching, y, np.nan), color=ink.colour, lw=1.8, ls=(0, (4, 2)), zorder=2)
+    ax.plot(x, np.where(touching, y, np.nan), color=colour, lw=1.8, ls=(0, (4, 2)), zorder=2)
     alone = np.isfinite(y) & np.isnan(np.append(np.nan, y[:-1])) & np.isnan(np.append(y[1:], np.nan))
-    ax.plot(x[alone], y[alone], ".", color=ink.colour, ms=7, zorder=2)  # a line of one point would not be seen
-    return ax.plot(x, np.where(shaky, np.nan, y), color=ink.colour, lw=1.8, zorder=2)[0]
+    ax.plot(x[alone], y[alone], ".", color=colour, ms=7, zorder=2)  # a line of one point would not be seen
+    return ax.plot(x, np.where(shaky, np.nan, y), color=colour, lw=1.8, zorder=2)[0]
 
 
 def _draw_image(ax: Axes, series: Series) -> None:
@@ -284,13 +269,13 @@ def _draw_image(ax: Axes, series: Series) -> None:
     bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
 
 
-def _mark_unsettled(ax: Axes, series: Series, ink: _Ink) -> None:
+def _mark_unsettled(ax: Axes, series: Series, colour: Any) -> None:
     """Put a cross on each point that did not converge: at its value, or on the lower edge if it has none."""
     x, y = np.asarray(series.x), np.asarray(series.y, float)
     lost = ~np.isin(series.marks, ("", ABSENT))
     there, gone = np.flatnonzero(lost & np.isfinite(y)), np.flatnonzero(lost & ~np.isfinite(y))
     gone = gone[:: max(1, len(gone) // 24)]  # a row of crosses, not a bar of ink
-    look = {"color": ink.colour, "ms": 7, "mew": 1.6, "ls": "none", "zorder": 5}
+    look = {"color": colour, "ms": 7, "mew": 1.6, "ls": "none", "zorder": 5}
     ax.plot(x[there], y[there], "x", **look)
     ax.plot(x[gone], np.full(len(gone), 0.025), "x", transform=ax.get_xaxis_transform(), **look)
 
@@ -312,28 +297,16 @@ def _key(panel: Panel) -> _Entries:
     return key
 
 
-def _thinned(entries: _Entries) -> _Entries:
-    """A legend that fits on the page, with the number of entries left out."""
-    if len(entries) <= MOST_LABELS:
-        return entries
-    names = list(entries)
-    kept = [names[i] for i in np.unique(np.linspace(0, len(names) - 1, 8).astype(int))]
-    rest = f"and {len(names) - len(kept)} between"
-    return {name: entries[name] for name in kept} | {rest: (Line2D([], [], ls="none"),)}
-
-
 def _legend(where: Axes | Figure, entries: _Entries, loc: str, *, columns: int, **options: Any) -> None:
     """A legend in which line and points of one quantity are one entry."""
     if not entries:
         return
-    handles: list[Any] = [tuple(_plain(one) for one in handles) for handles in entries.values()]
+    handles: list[Any] = [  # of an error bar its points: whole bars look crowded in a legend
+        tuple(one.lines[0] if isinstance(one, ErrorbarContainer) else one for one in handles)
+        for handles in entries.values()
+    ]
     look: dict[str, Any] = {"loc": loc, "frameon": False, "fontsize": 10, "handlelength": 2.2, "columnspacing": 1.6}
     where.legend(handles, list(entries), ncols=columns, **look, **options)
-
-
-def _plain(handle: Any) -> Any:
-    """The points of an error bar: whole bars look crowded in a legend."""
-    return handle.lines[0] if isinstance(handle, ErrorbarContainer) else handle
 
 
 def _dress(ax: Axes, panel: Panel) -> None:
@@ -342,12 +315,8 @@ def _dress(ax: Axes, panel: Panel) -> None:
     ax.set_ylabel(_broken(panel.y), fontsize=11)
     if panel.title:
         ax.set_title(panel.title, fontsize=11.5)
-    for name in panel.log:
-        ax.set(**{f"{name}scale": "log"})
-    if panel.xlim:
-        ax.set_xlim(*panel.xlim)
-    if panel.ylim:
-        ax.set_ylim(*panel.ylim)
+    ax.set(**{f"{name}scale": "log" for name in panel.log})
+    ax.set(**{name: limits for name in ("xlim", "ylim") if (limits := getattr(panel, name))})
     for name in panel.log:
         _plain_ticks(ax.xaxis if name == "x" else ax.yaxis)
     if panel.equal:

@@ -13,7 +13,6 @@ Nothing here solves or trains. Not covered: other likelihoods than Gaussian nois
 
 from __future__ import annotations
 
-import abc
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -30,10 +29,6 @@ LEAST_EXAMPLES, MOST_COPIES = 1e-9, 10_000
 
 class Law(eqx.Module):
     """A world to sample data sets from."""
-
-    @abc.abstractmethod
-    def standard(self) -> Array:
-        """The standardised targets `[N]`."""
 
 
 class Empirical(Law):
@@ -65,18 +60,18 @@ class Empirical(Law):
         if np.shape(self.inputs)[0] != self.rows:
             raise InputError(f"Argument `targets` must have one number for each of the {np.shape(self.inputs)[0]} rows "
                              f"of `inputs`, but it has {self.rows}.")  # fmt: skip
-        for name in ("inputs", "targets"):
-            value = getattr(self, name)
-            if not is_traced(value) and not np.all(np.isfinite(value)):
-                bad = int(np.sum(~np.isfinite(value)))
+        for name, value in (("inputs", self.inputs), ("targets", self.targets)):
+            if not is_traced(value) and (bad := int(np.sum(~np.isfinite(value)))):
                 raise InputError(f"Argument `{name}` must be finite, but {bad} of its values are not.")
-        if not is_traced(self.targets) and np.any(self.targets):
-            checks.positive("targets", np.abs(self.targets).max())  # their squares must be numbers
         if self.centre is not None:
             checks.finite("centre", self.centre)
         if self.scale is not None:
             checks.positive("scale", self.scale)
-        elif not is_traced(self.targets) and np.ptp(self.targets) == 0:
+        if is_traced(self.targets):
+            return
+        if np.any(self.targets):
+            checks.positive("targets", np.abs(self.targets).max())  # their squares must be numbers
+        if self.scale is None and np.ptp(self.targets) == 0:
             raise InputError("Argument `targets` must vary, but all its values are equal.")
 
     @property
@@ -87,8 +82,7 @@ class Empirical(Law):
     def standard(self) -> Array:
         """The standardised targets `[N]`."""
         centre, scale = self.units()
-        y: Any = self.targets
-        return (y - centre) / scale
+        return (self.targets - centre) / scale
 
     def units(self) -> tuple[Any, Any]:
         """What is subtracted from the targets, and what they are divided by."""
@@ -117,15 +111,12 @@ class Empirical(Law):
 
 def _kernel(value: Any) -> Any:
     """Converter of the kernel: a tinygp kernel with float64 parameters, or a matrix."""
-    if not callable(value):
-        return reals(value)
 
     def leaf(x: Any) -> Any:
-        if is_traced(x) or not eqx.is_inexact_array_like(x) or isinstance(x, complex):
-            return x
-        return np.asarray(x, dtype=np.float64)
+        fixed = is_traced(x) or not eqx.is_inexact_array_like(x) or isinstance(x, complex)
+        return x if fixed else np.asarray(x, dtype=np.float64)
 
-    return jax.tree.map(leaf, value)
+    return jax.tree.map(leaf, value) if callable(value) else reals(value)
 
 
 class Rule(eqx.Module):
@@ -162,6 +153,12 @@ class GaussianProcess(Rule):
             raise InputError("Argument `kernel` must be symmetric, but its transpose differs.")
 
 
+def take(law: Empirical, rule: GaussianProcess, rows: np.ndarray) -> tuple[Empirical, GaussianProcess]:
+    """Some rows of a law, and the rule for them."""
+    kernel = rule.kernel if callable(rule.kernel) else np.asarray(rule.kernel)[np.ix_(rows, rows)]
+    return law.take(rows), GaussianProcess(kernel, rule.noise)
+
+
 class Total(eqx.Module):
     """How many rows a data set of size $m$ has."""
 
@@ -193,19 +190,15 @@ def numbers(law: Empirical, rule: GaussianProcess) -> Numbers:
     """Law and rule as arrays; a pure JAX function."""
     kernel: Any = rule.kernel
     X = jnp.asarray(law.inputs)
-    K = kernel(X, X) if callable(kernel) else jnp.asarray(kernel)
-    return Numbers(symmetrize(K, law.rows), jnp.asarray(law.standard()), jnp.asarray(rule.noise, float))
+    K: Any = kernel(X, X) if callable(kernel) else jnp.asarray(kernel)
+    check_pairs(K, law.rows)
+    return Numbers((K + K.T) / 2, jnp.asarray(law.standard()), jnp.asarray(rule.noise, float))
 
 
-def symmetrize(K: Any, rows: int) -> Any:
-    """A kernel matrix without what rounding does to its symmetry.
-
-    Raises:
-        InputError: if it is not a matrix of all pairs of rows.
-    """
+def check_pairs(K: Any, rows: int) -> None:
+    """Check that a kernel matrix has all pairs of rows."""
     if K.shape != (rows, rows):
         raise InputError(f"Argument `kernel` must give a matrix of {rows} x {rows} rows, but its shape is {K.shape}.")
-    return (K + K.T) / 2
 
 
 SHARE = "share of the target's variance"
@@ -222,22 +215,12 @@ LABELS = {
 }
 """Words for the axes of a plot."""
 
-MEASURES = {
-    "posterior_variance": (),
-    "oob_variance": (),
-    "error": (),
-    "oob_error": (),
-    "absolute_error": (),
-    "oob_absolute_error": (),
-    "coverage": (),
-    "oob_coverage": (),
-    "mean": ("point",),
-    "spread": ("point",),
-    "point_variance": ("point",),
-    "point_error": ("point",),
-    "point_oob_error": ("point",),
-    "multiplicity_error": ("multiplicity",),
-}
+OVERALL = ("posterior_variance", "oob_variance", "error", "oob_error", "absolute_error", "oob_absolute_error",
+           "coverage", "oob_coverage")  # fmt: skip
+AT_ROWS = ("mean", "spread", "point_variance", "point_error", "point_oob_error")
+MEASURES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(OVERALL, ()), **dict.fromkeys(AT_ROWS, ("point",)), "multiplicity_error": ("multiplicity",)
+}  # fmt: skip
 """What theory and simulation report, and the dimensions of each besides `examples`."""
 
 MULTIPLICITIES = 4
@@ -246,18 +229,16 @@ LEVEL = 0.9
 """Nominal probability of the predictive interval whose coverage is reported."""
 
 
-def _coordinates(law: Empirical, rule: GaussianProcess) -> dict[str, Any]:
-    """Coordinates of the dimensions of the measures."""
-    del rule
-    return {"point": ("point", np.arange(law.rows)), "multiplicity": ("multiplicity", np.arange(MULTIPLICITIES))}
-
-
 SCIENCE = verbs.Science(
     "processes",
     laws=(Empirical, "an Empirical table"),
     rules=(GaussianProcess, "a GaussianProcess"),
     reports=MEASURES,
-    coordinates=_coordinates,
+    check=lambda law, rule: callable(rule.kernel) or check_pairs(rule.kernel, law.rows),
+    coordinates=lambda law, _: {
+        "point": ("point", np.arange(law.rows)),
+        "multiplicity": ("multiplicity", np.arange(MULTIPLICITIES)),
+    },
     labels=LABELS,
     attrs={"main": "oob_error", "scale": "log"},  # learning curves are powers of the number of examples
     command="quenched forecast DATA.csv --target COLUMN",

@@ -17,34 +17,12 @@ from quenched.prototypes.model import (
     Schedule,
     Start,
     TwoClusters,
-)
+)  # fmt: skip
 from quenched.prototypes.simulation import Chain, Direct, Simulator, measure
 from quenched.prototypes.theory import asymptote, curve, escape_rate, optimum
 
 __all__ = [
-    "LVQ1",
-    "LVQ21",
-    "VQ",
-    "Chain",
-    "Clusters",
-    "Decay",
-    "Direct",
-    "Fitted",
-    "Interpolated",
-    "LVQPlus",
-    "Law",
-    "NearOrigin",
-    "Overlaps",
-    "Rule",
-    "Schedule",
-    "Simulator",
-    "Start",
-    "TwoClusters",
-    "asymptote",
-    "curve",
-    "escape_rate",
-    "fit",
-    "measure",
-    "optimum",
-    "theory",
-]
+    "LVQ1", "LVQ21", "VQ", "Chain", "Clusters", "Decay", "Direct", "Fitted", "Interpolated", "LVQPlus", "Law",
+    "NearOrigin", "Overlaps", "Rule", "Schedule", "Simulator", "Start", "TwoClusters", "asymptote", "curve",
+    "escape_rate", "fit", "measure", "optimum", "theory",
+]  # fmt: skip

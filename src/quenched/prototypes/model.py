@@ -13,6 +13,7 @@ Nothing here solves or trains. Not covered: clusters that are not spherical, and
 from __future__ import annotations
 
 import abc
+import dataclasses
 import functools
 from typing import Any, ClassVar, NamedTuple
 
@@ -35,7 +36,7 @@ class Mixture(NamedTuple):
     labels: tuple[int, ...]  # [M] class of each cluster
 
 
-class Law(eqx.Module):
+class Law(checks.Declared):
     """A world of Gaussian clusters. `TwoClusters` is the paper's, `Clusters` the general one."""
 
     @abc.abstractmethod
@@ -58,7 +59,7 @@ class Law(eqx.Module):
         examples = checks.whole("examples", examples, least=1)
         size = checks.whole("size", size, least=len(m.labels))
         system.require_memory("The examples", 8.0 * examples * size)
-        xi, k = _sample(self, jax.random.split(checks.key(key), examples), size)
+        k, xi = _sample(self, jax.random.split(checks.key(key), examples), size)
         return np.asarray(xi), np.asarray(m.labels)[np.asarray(k)]
 
 
@@ -77,13 +78,11 @@ class TwoClusters(Law):
         >>> law = prototypes.TwoClusters(prior=0.8, separation=1.0)
     """
 
-    prior: Real = eqx.field(converter=real, default=0.5)
-    separation: Real = eqx.field(converter=real, default=1.0)
+    prior: Real = checks.declare(0.5, functools.partial(checks.inside, low=0, high=1))
+    separation: Real = checks.declare(1.0, checks.not_negative)
     variances: tuple[Real, Real] = eqx.field(converter=real_tuple, default=(1.0, 1.0))
 
     def __check_init__(self):
-        checks.inside("prior", self.prior, 0, 1)
-        checks.not_negative("separation", self.separation)
         checks.positive("variances", self.variances)
         if len(self.variances) != 2:
             raise InputError(f"Argument `variances` must be two numbers, but {self.variances} was given.")
@@ -114,18 +113,17 @@ class Clusters(Law):
 
     def __check_init__(self):
         M = len(self.labels)
-        for name in ("priors", "separations", "variances"):
-            value = getattr(self, name)
-            if value is not None and np.shape(value) != (M,):
-                raise InputError(f"Argument `{name}` must have one number for each of the {M} labels, "
-                                 f"but its shape is {np.shape(value)}.")  # fmt: skip
-        checks.positive("priors", self.priors)
+        for name, check in (
+            ("priors", checks.positive), ("separations", checks.not_negative), ("variances", checks.positive)
+        ):  # fmt: skip
+            value: Any = getattr(self, name)
+            if name == "priors" or value is not None:
+                if np.shape(value) != (M,):
+                    raise InputError(f"Argument `{name}` must have one number for each of the {M} labels, "
+                                     f"but its shape is {np.shape(value)}.")  # fmt: skip
+                check(name, value)
         if not is_traced(self.priors) and abs(float(np.sum(self.priors)) - 1) > 1e-9:
             raise InputError(f"Argument `priors` must sum to 1, but it sums to {float(np.sum(self.priors)):g}.")
-        if self.separations is not None:
-            checks.not_negative("separations", self.separations)
-        if self.variances is not None:
-            checks.positive("variances", self.variances)
         if self.gram is not None and not is_traced(self.gram):
             gram = np.asarray(self.gram)
             if gram.shape != (M, M) or not np.allclose(gram, gram.T) or np.linalg.eigvalsh(gram)[0] < -1e-9:
@@ -140,22 +138,22 @@ class Clusters(Law):
 
 
 def draw(key: Key, mix: Mixture | Numbers, centres: Array) -> tuple[Array, Array]:
-    """One example: the vector, and the index of its cluster. `centres` has shape `[M, size]`."""
+    """One example: its cluster, and the vector around the `centres` `[M, axes]`."""
     which, noise = jax.random.split(key)
-    k = draw_cluster(which, mix)
-    return centres[k] + jnp.sqrt(mix.v[k]) * jax.random.normal(noise, centres.shape[1:]), k
+    k = jnp.minimum(jnp.sum(jax.random.uniform(which) > jnp.cumsum(mix.p)), mix.p.shape[0] - 1)
+    return k, centres[k] + jnp.sqrt(mix.v[k]) * jax.random.normal(noise, centres.shape[1:])
 
 
-def draw_cluster(key: Key, mix: Mixture | Numbers) -> Array:
-    """The cluster of one example."""
-    return jnp.minimum(jnp.sum(jax.random.uniform(key) > jnp.cumsum(mix.p)), mix.p.shape[0] - 1)
+def place_centres(mix: Mixture | Numbers, axes: int) -> Array:
+    r"""The centres $\lambda_k B_k$, shape `[M, axes]`: they lie in the first axes."""
+    M = mix.p.shape[0]
+    return jnp.zeros((M, axes)).at[:, :M].set(mix.lam[:, None] * frame(mix.gram))
 
 
 @functools.partial(jax.jit, static_argnames="size")
 def _sample(law: Law, keys: Key, size: int) -> tuple[Array, Array]:
     mix = law.mixture()
-    centres = jnp.zeros((len(mix.labels), size)).at[:, : len(mix.labels)].set(mix.lam[:, None] * frame(mix.gram))
-    return jax.vmap(lambda key: draw(key, mix, centres))(keys)
+    return jax.vmap(lambda key: draw(key, mix, place_centres(mix, size)))(keys)
 
 
 def frame(gram: Array) -> Array:
@@ -164,7 +162,7 @@ def frame(gram: Array) -> Array:
     return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
 
 
-class Schedule(eqx.Module):
+class Schedule(checks.Declared):
     r"""A learning rate that changes with time: $\eta(\alpha)$."""
 
     @abc.abstractmethod
@@ -180,12 +178,8 @@ class Decay(Schedule):
         time: $\tau$.
     """
 
-    initial: Real = eqx.field(converter=real)
-    time: Real = eqx.field(converter=real)
-
-    def __check_init__(self):
-        checks.positive("initial", self.initial)
-        checks.positive("time", self.time)
+    initial: Real = checks.declare(dataclasses.MISSING)
+    time: Real = checks.declare(dataclasses.MISSING)
 
     def __call__(self, alpha: Real) -> Array:
         r"""The rate at time $\alpha$."""
@@ -201,11 +195,10 @@ class Interpolated(Schedule):
     """
 
     rates: Any = eqx.field(converter=reals)
-    until: Real = eqx.field(converter=real)
+    until: Real = checks.declare(dataclasses.MISSING)
 
     def __check_init__(self):
         checks.positive("rates", self.rates)
-        checks.positive("until", self.until)
         if np.ndim(self.rates) != 1 or np.shape(self.rates)[0] < 2:
             raise InputError(f"Argument `rates` must be two numbers or more, but {self.rates} was given.")
 
@@ -244,11 +237,6 @@ class Rule(eqx.Module):
     def prototypes(self, law: Law) -> tuple[int, ...]:
         """The labels of the prototypes in this world."""
         return tuple(dict.fromkeys(law.mixture().labels)) if self.labels is None else self.labels
-
-    def table(self, law: Law) -> Any:
-        """`g` for every prototype and every cluster, shape `[K, M]`."""
-        S, sigma = np.asarray(self.prototypes(law))[:, None], np.asarray(law.mixture().labels)[None, :]
-        return self.g(S, sigma) * np.ones((S.shape[0], sigma.shape[1]))
 
 
 class LVQ1(Rule):
@@ -304,9 +292,10 @@ class Numbers(NamedTuple):
 def numbers(law: Law, rule: Rule) -> Numbers:
     """Law and rule as arrays."""
     mix = law.mixture()
-    wrong = np.asarray(rule.prototypes(law))[:, None] != np.asarray(mix.labels)[None, :]
+    S, sigma = np.asarray(rule.prototypes(law))[:, None], np.asarray(mix.labels)[None, :]
+    wrong = (S != sigma).astype(float)
     rate = rule.rate if isinstance(rule.rate, Schedule) else rule.rate * np.ones(())
-    return Numbers(mix.p, mix.lam, mix.v, mix.gram, rule.table(law), wrong.astype(float), rate)
+    return Numbers(mix.p, mix.lam, mix.v, mix.gram, rule.g(S, sigma) * np.ones(wrong.shape), wrong, rate)
 
 
 def rate_at(rate: Any, alpha: Real) -> Array:
@@ -356,7 +345,7 @@ SCIENCE = verbs.Science(
 """What the verbs of this science share."""
 
 
-class Start(eqx.Module):
+class Start(checks.Declared):
     """Where the prototypes stand before the first example."""
 
     @abc.abstractmethod
@@ -371,10 +360,7 @@ class NearOrigin(Start):
         norm: $Q_{SS}$, not zero (prototypes that coincide have no winner).
     """
 
-    norm: Real = eqx.field(converter=real, default=1e-4)
-
-    def __check_init__(self):
-        checks.positive("norm", self.norm)
+    norm: Real = checks.declare(1e-4)
 
     def overlaps(self, prototypes: int, clusters: int) -> tuple[Any, Any]:
         """`R` = 0, `Q` = `norm` times the identity."""

@@ -28,8 +28,8 @@ import jax
 
 from quenched.core import checks
 from quenched.core.ensemble.program import ClusterError, Executor, Piece, Program, Result, Results, compute
-from quenched.core.extras import load_extra
 from quenched.core.progress import silence
+from quenched.core.system import load_extra
 from quenched.core.types import InputError
 
 LOOK = 1.0
@@ -112,11 +112,7 @@ class Dask(Executor):
                              "which has its own.")  # fmt: skip
 
     def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
-        """Yield the results as they are completed.
-
-        Raises:
-            ClusterError: if the scheduler is lost, or there is no worker for too long.
-        """
+        """Yield the results as they are completed."""
         distributed: Any = load_extra("distributed", extra="cluster", purpose="`Dask`")
         if not pieces:
             return
@@ -148,11 +144,7 @@ class Dask(Executor):
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[Any]:
-        """The client, for a block.
-
-        Raises:
-            InputError: if no scheduler answers at the address.
-        """
+        """The client, for a block."""
         Client = load_extra("distributed", extra="cluster", purpose="`Dask`").Client
         if not isinstance(self.client, str):
             yield self.client
@@ -162,22 +154,20 @@ class Dask(Executor):
         except (OSError, ValueError, TypeError) as error:
             raise InputError(f"Argument `client` must name a Dask scheduler that is running, "
                              f"but {self.client} does not answer: {error}.") from error  # fmt: skip
+        log = logging.getLogger("distributed.client")
+        before = log.disabled
         try:
             yield client
         except LostError:
-            with _quiet("distributed.client"):  # it logs at length how it tried to reach the scheduler
-                client.close()
+            log.disabled = True  # it tells at length how it tried to reach the scheduler
             raise
         finally:
             client.close()
+            log.disabled = before
 
 
 def _completed(client: Any, tasks: Sequence[Any], patience: float) -> Iterator[Any]:
-    """Tasks as they are completed; the state of the cluster is checked while none is.
-
-    Raises:
-        ClusterError: if the scheduler is lost, or there is no worker for longer than `patience`.
-    """
+    """Tasks as they are completed; the state of the cluster is checked while none is."""
     import distributed
 
     done, idle, warned = distributed.as_completed(tasks, loop=client.loop), 0.0, False
@@ -203,17 +193,6 @@ def _completed(client: Any, tasks: Sequence[Any], patience: float) -> Iterator[A
             warned = True
             warnings.warn(f"The Dask cluster at {_address(client)} has no workers; it is given up after {patience:g} s "
                           "without one.", RuntimeWarning, stacklevel=2)  # fmt: skip
-
-
-@contextlib.contextmanager
-def _quiet(name: str) -> Iterator[None]:
-    """Silence a logger for a block."""
-    logger = logging.getLogger(name)
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before
 
 
 def _address(client: Any) -> str:
@@ -250,15 +229,9 @@ def _begin(platforms: str | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     jax.config.update("jax_platforms", platforms)
     silence()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """Exit when the parent is killed, which cannot end its workers any more."""
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    if parent is not None:  # a parent that is killed cannot end its workers
+        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
 @functools.lru_cache(maxsize=4)

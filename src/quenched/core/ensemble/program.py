@@ -27,10 +27,10 @@ import threadpoolctl
 
 from quenched.core.store import code_digest
 from quenched.core.system import require_memory
-from quenched.core.types import InputError
+from quenched.core.types import LIGHT, InputError
 
-Result = tuple[np.ndarray, ...] | str
-"""What a piece returns: its output leaves, each `[count, ...]` in float64, or the message of an exception."""
+Result = np.ndarray | str
+"""What a piece returns: a row for each run, with all its outputs in float64, or the message of an exception."""
 
 Results = Generator[tuple[int, Result], None, None]
 """Positions of pieces and their results."""
@@ -44,6 +44,10 @@ HOST_BUDGET = 2 * 2**30
 DEVICE_SHARE = 0.5
 """Share of an accelerator's memory that a piece may take."""
 
+KEPT = 16
+"""Programs that are kept for a later call."""
+
+_programs: dict[Hashable, Compiled] = {}
 _turn = threading.Lock()  # one piece at a time in a process: BLAS threads are set for all of it
 
 
@@ -62,100 +66,71 @@ class Piece:
 class OnHost:
     """An experiment written in NumPy, for `ensemble`: called once for each run instead of being compiled.
 
-    Attributes:
-        function: a function of (key, parameters) that returns a dict of NumPy arrays and depends on nothing else.
-        outputs: the shape of each of them.
-        bytes: memory that a run takes, if it is large.
+    The function of (key, parameters) returns a dict of NumPy arrays and depends on nothing else.
     """
 
     function: Callable[[Any, Any], Mapping[str, Any]]
-    outputs: Mapping[str, tuple[int, ...]]
-    bytes: int = 0
+    outputs: Mapping[str, tuple[int, ...]]  # the shape of each array
+    bytes: int = 0  # memory that a run takes, if it is large
 
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
-    """A JAX function, compiled.
+    """A JAX function, compiled."""
 
-    Attributes:
-        function: the experiment, a pure function of (key, parameters).
-        template: a point with its numbers as shapes.
-        implementation: the random generator of the keys.
-        width: runs in a piece.
-        vectorized: whether the runs of a piece are computed together rather than one after the other.
-    """
-
-    function: Callable[[Any, Any], Any]
-    template: Any
-    implementation: str
-    width: int
-    vectorized: bool
+    function: Callable[[Any, Any], Any]  # the experiment, a pure function of (key, parameters)
+    template: Any  # a point with its numbers as shapes
+    implementation: str  # the random generator of the keys
+    width: int  # runs in a piece
+    vectorized: bool  # whether the runs of a piece are computed together rather than one after the other
 
     def __reduce__(self):
         # Compiled code stays here: another process compiles for itself.
         return Compiled, (self.function, self.template, self.implementation, self.width, self.vectorized)
 
     @functools.cached_property
-    def _one(self) -> Any:
-        """One run, as a function of the key data of its point, the point's numbers and the number of the run."""
-        return jax.jit(lambda data, numbers, run: self.function(
-            jax.random.fold_in(jax.random.wrap_key_data(data, impl=self.implementation), run),
-            _point(self.template, numbers),
-        ))  # fmt: skip
-
-    @functools.cached_property
-    def _given(self) -> tuple[Any, Any]:
-        """Key data and numbers as shapes."""
-        data = jax.eval_shape(lambda: jax.random.key_data(jax.random.key(0, impl=self.implementation)))
-        return data, tuple(leaf for leaf in jax.tree.leaves(self.template) if is_number(leaf))
-
-    @functools.cached_property
-    def _like(self) -> Any:
-        """The output of one run as shapes. Bugs in the function show here, before any piece runs."""
-        with _settings():
-            return jax.eval_shape(self._one, *self._given, np.uint32(0))
-
-    def outputs(self) -> tuple[list[tuple[int, ...]], Any]:
-        """Shapes of the output leaves of one run, and the pytree structure they belong to.
-
-        Raises:
-            InputError: if the function does not return real arrays.
-        """
-        leaves, structure = jax.tree.flatten(self._like)
-        keys = [jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in leaves]
-        if not leaves or any(keys) or any(np.dtype(leaf.dtype).kind not in "biufV" for leaf in leaves):
-            raise InputError("Argument `function` must return real arrays, "  # V: the short floats of ml_dtypes
-                             f"but it returns {[str(leaf.dtype) for leaf in leaves] or 'none'}.")  # fmt: skip
-        return [leaf.shape for leaf in leaves], structure
-
-    @functools.cached_property
     def _lowered(self) -> Any:
-        """The program before it is compiled."""
+        """The program before it is compiled. Bugs in the function show here, before any piece runs."""
+
+        @jax.jit  # traced once
+        def one(data, numbers, run):
+            key = jax.random.fold_in(jax.random.wrap_key_data(data, impl=self.implementation), run)
+            return self.function(key, _point(self.template, numbers))
 
         def loop(data, numbers, start, count):
             def step(i, values):
-                return jax.tree.map(lambda v, new: v.at[i].set(new), values, self._one(data, numbers, start + i))
+                return jax.tree.map(lambda v, new: v.at[i].set(new), values, one(data, numbers, start + i))
 
-            empty = jax.tree.map(lambda leaf: jnp.zeros((self.width, *leaf.shape), leaf.dtype), self._like)
+            empty = jax.tree.map(lambda leaf: jnp.zeros((self.width, *leaf.shape), leaf.dtype), like)
             return jax.lax.fori_loop(jnp.uint32(0), count, step, empty)
 
         def together(data, numbers, start, _):
-            return jax.vmap(lambda i: self._one(data, numbers, start + i))(jnp.arange(self.width, dtype=jnp.uint32))
+            return jax.vmap(lambda i: one(data, numbers, start + i))(jnp.arange(self.width, dtype=jnp.uint32))
 
-        runs = together if self.vectorized else loop
         with _settings():
-            return jax.jit(runs, keep_unused=True).lower(*self._given, np.uint32(0), np.uint32(0))
+            data = jax.eval_shape(lambda: jax.random.key_data(jax.random.key(0, impl=self.implementation)))
+            numbers = tuple(leaf for leaf in jax.tree.leaves(self.template) if is_number(leaf))
+            like = jax.eval_shape(one, data, numbers, np.uint32(0))
+            kinds = [leaf.dtype for leaf in jax.tree.leaves(like)]
+            keys = [jnp.issubdtype(kind, jax.dtypes.prng_key) for kind in kinds]
+            if not kinds or any(keys) or any(np.dtype(kind).kind not in "biufV" for kind in kinds):
+                raise InputError("Argument `function` must return real arrays, "  # V: the short floats of ml_dtypes
+                                 f"but it returns {[str(kind) for kind in kinds] or 'none'}.")  # fmt: skip
+            runs = jax.jit(together if self.vectorized else loop, keep_unused=True)
+            return runs.lower(data, numbers, np.uint32(0), np.uint32(0))
+
+    def outputs(self) -> tuple[list[tuple[int, ...]], Any]:
+        """Shapes of the output leaves of one run, and the pytree structure they belong to."""
+        leaves, structure = jax.tree.flatten(self._lowered.out_info)
+        return [leaf.shape[1:] for leaf in leaves], structure
 
     @functools.cached_property
     def _compiled(self) -> Any:
         with _settings():
-            return self._lowered.compile()
+            return self._lowered.compile(compiler_options=LIGHT if jax.default_backend() == "cpu" else None)
 
     def identity(self) -> str:
-        """A digest of the program as JAX lowers it: all that it computes, with its constants, and nothing else.
-
-        Code that is called back on the host is not part of it.
-        """
+        """A digest of the program as JAX lowers it: all that it computes, but for what is called back on the host."""
         return _digest(self._lowered.as_text(), jax.__version__, importlib.metadata.version("jaxlib"))
 
     def memory(self) -> int:
@@ -220,11 +195,11 @@ def build(function: Any, point: Any, implementation: str, runs: int, batch: int 
     if isinstance(function, OnHost):
         require_memory("A run", function.bytes)
         return Hosted(function, template, implementation, batch or WIDTH)
-    if batch is not None:
-        return _compiled(_Same.of(function), _Same.of(template), implementation, batch, vectorized)
-    width = next(width for width in WIDTHS if width <= 2 * runs) if vectorized else WIDTH
+    width = batch or (next(width for width in WIDTHS if width <= 2 * runs) if vectorized else WIDTH)
     while True:
-        program = _compiled(_Same.of(function), _Same.of(template), implementation, width, vectorized)
+        program = _remember(Compiled(function, template, implementation, width, vectorized))
+        if batch is not None:
+            return program
         program.outputs()
         if width == 1 or program.memory() <= _budget():
             require_memory("A run", program.memory())
@@ -232,21 +207,18 @@ def build(function: Any, point: Any, implementation: str, runs: int, batch: int 
         width //= 2
 
 
-@dataclasses.dataclass(frozen=True)
-class _Same:
-    """A function or a point as a key of the cache: equal to another of the same code and the same arguments."""
-
-    key: Hashable
-    value: Any = dataclasses.field(compare=False)
-
-    @classmethod
-    def of(cls, value: Any) -> _Same:
-        key = _key(value)
-        try:
-            hash(key)
-        except TypeError:  # something in it cannot be compared: equal to itself only
-            key = id(value)
-        return cls(key, value)
+def _remember(program: Compiled) -> Compiled:
+    """The program of the same code and the same arguments, if there was one: nothing is compiled again."""
+    parts = (getattr(program, field.name) for field in dataclasses.fields(program))
+    key = tuple(_key(part) for part in parts)
+    try:
+        found = _programs.pop(key, program)
+    except TypeError:  # something in it cannot be compared
+        return program
+    _programs[key] = found
+    while len(_programs) > KEPT:
+        del _programs[next(iter(_programs))]
+    return found
 
 
 def _key(value: Any) -> Any:
@@ -262,18 +234,16 @@ def _key(value: Any) -> Any:
     )  # fmt: skip
 
 
-@functools.lru_cache(maxsize=16)
-def _compiled(function: _Same, template: _Same, implementation: str, width: int, vectorized: bool) -> Compiled:
-    return Compiled(function.value, template.value, implementation, width, vectorized)
-
-
 def compute(program: Program, piece: Piece) -> Result:
     """Run a piece in double precision. An exception while it runs is its result; bugs raise."""
-    with _turn, _settings(), _one_thread():
+    import scipy.linalg.cython_lapack  # noqa: F401  JAX loads this BLAS at the first decomposition: too late
+
+    with _turn, _settings(), threadpoolctl.threadpool_limits(1, user_api="blas"):
         if isinstance(program, Compiled):
             _ = program._compiled  # outside the block: what is raised here is a bug
         try:
-            return tuple(np.asarray(leaf, dtype=np.float64) for leaf in program.run(piece))
+            leaves = [np.asarray(leaf, dtype=np.float64) for leaf in program.run(piece)]
+            return np.concatenate([leaf.reshape(piece.count, -1) for leaf in leaves], axis=1)
         except InputError:
             raise
         except Exception as error:
@@ -303,13 +273,6 @@ def _digest(*parts: str | bytes) -> str:
     return total.hexdigest()
 
 
-def _one_thread() -> contextlib.AbstractContextManager[Any]:
-    """Limit BLAS to one thread."""
-    import scipy.linalg.cython_lapack  # noqa: F401  JAX loads this BLAS at the first decomposition: too late
-
-    return threadpoolctl.threadpool_limits(1, user_api="blas")
-
-
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
     """The JAX settings on which results depend, whatever they are outside."""
@@ -328,15 +291,11 @@ class ClusterError(RuntimeError):
 
 
 class Executor(abc.ABC):
-    """Where the pieces of an ensemble run.
-
-    An executor takes a program and pieces and returns results as they are completed, in any order. Closing the
-    generator early, as an interrupt does, cancels the rest at once.
-    """
+    """Where the pieces of an ensemble run. Closing its generator early, as an interrupt does, cancels the rest."""
 
     @abc.abstractmethod
     def run(self, program: Program, pieces: Sequence[Piece]) -> Results:
-        """Yield the position of each piece and its result, as they are completed."""
+        """Yield the position of each piece and its result, as they are completed, in any order."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,17 +17,8 @@ import jax
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.ensemble.program import (
-    ClusterError,
-    Executor,
-    Local,
-    OnHost,
-    Piece,
-    Program,
-    Result,
-    build,
-    is_number,
-)
+from quenched.core.ensemble import program as programs
+from quenched.core.ensemble.program import ClusterError, Executor, Local, OnHost, Piece, Program, Result, is_number
 from quenched.core.progress import progress
 from quenched.core.store import Damaged, Store
 from quenched.core.system import require_memory
@@ -38,12 +29,7 @@ _place: contextvars.ContextVar[tuple[Executor | None, Any]] = contextvars.Contex
 
 @contextlib.contextmanager
 def place(executor: Executor | None = None, folder: str | os.PathLike[str] | None = None) -> Iterator[None]:
-    """Set where the ensembles of a block run and keep their pieces, unless they are given a place of their own.
-
-    Args:
-        executor: `Local()`, `Processes(...)` or `Dask(...)`.
-        folder: where finished pieces are kept.
-    """
+    """Set where the ensembles of a block run and keep their pieces, unless they are given a place of their own."""
     before = _place.set((executor, folder))
     try:
         yield
@@ -76,25 +62,22 @@ class Ensemble:
 
     def mean(self, name: str) -> np.ndarray:
         """The mean over the runs that did not fail, `[points, ...]`; NaN where all of them failed."""
-        total, count, _ = self._sums(name)
-        with np.errstate(invalid="ignore"):
-            return total / count
+        return self._good(name).mean(axis=1).filled(np.nan)
 
     def stderr(self, name: str) -> np.ndarray:
         """The standard error of `mean`; infinite, never NaN, where fewer than two runs did not fail."""
-        total, count, good = self._sums(name)
-        mean = np.expand_dims(total / np.maximum(count, 1), 1)
-        squares = np.sum(np.where(good, self.values[name] - mean, 0.0) ** 2, axis=1)
-        return np.where(count > 1, np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1)), np.inf)
+        good = self._good(name)
+        with np.errstate(all="ignore"):
+            return (good.std(axis=1, ddof=1) / np.sqrt(good.count(axis=1))).filled(np.inf)
 
-    def _sums(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The sum over good runs, their number, and which they are, all ready to broadcast."""
+    def _good(self, name: str) -> np.ma.MaskedArray:
+        """The runs that did not fail."""
         if not isinstance(self.values, dict) or name not in self.values:
             known = ", ".join(map(str, self.values)) if isinstance(self.values, dict) else "no names"
             raise InputError(f"Argument `name` must be one of the function's outputs, but {name!r} is not in: {known}.")
         values = self.values[name]
-        good = ~self.failed.reshape(self.failed.shape + (1,) * (values.ndim - 2))
-        return np.sum(np.where(good, values, 0.0), axis=1), np.sum(good, axis=1), good
+        failed = np.expand_dims(self.failed, tuple(range(2, values.ndim)))
+        return np.ma.MaskedArray(values, np.broadcast_to(failed, values.shape))
 
 
 @double
@@ -162,7 +145,7 @@ def ensemble(
         raise InputError(f"Argument `function` must be a function of (key, parameters), but it is {function!r}.")
     key, points = checks.key(key), _points(parameters)
     store = None if folder is None else Store.open(folder)
-    program = build(function, points[0], str(jax.random.key_impl(key)), runs, batch, vectorized)
+    program = programs.build(function, points[0], str(jax.random.key_impl(key)), runs, batch, vectorized)
     work = _Work(program, key, points, runs, store)
     missing = work.load()
     try:
@@ -210,34 +193,31 @@ class _Work:
 
     def __init__(self, program: Program, key: Any, points: list[Any], runs: int, store: Store | None):
         self.shapes, self.structure = program.outputs()
-        require_memory("All runs", 8.0 * len(points) * runs * sum(map(math.prod, self.shapes)))
+        size = sum(map(math.prod, self.shapes))
+        require_memory("All runs", 8.0 * len(points) * runs * size)
         self.program, self.store = program, store
         self.identity = "" if store is None else program.identity()
         self.pieces = _pieces(key, points, runs, program.width)
-        self.values = [np.full((len(points), runs, *shape), np.nan) for shape in self.shapes]
+        self.values = np.full((len(points), runs, size), np.nan)
         self.raised = np.zeros((len(points), runs), dtype=bool)
         self.messages: list[str] = []
         self.computed = self.loaded = self.damaged = 0
 
     def load(self) -> list[Piece]:
-        """Take what is on disk; return the pieces that are not.
-
-        Raises:
-            InputError: if nothing is, and nothing can be written there.
-        """
+        """Take what is on disk; return the pieces that are not."""
         missing = []
         for piece in self.pieces:
-            leaves = None
+            rows = None
             try:
-                leaves = self._read(piece)
+                rows = self._read(piece)
             except Damaged as error:
                 self.damaged += 1
                 self.messages.append(f"A piece on disk was damaged and is computed again: {error}.")
-            if leaves is None:
+            if rows is None:
                 missing.append(piece)
             else:
                 self.loaded += 1
-                self._put(piece, leaves)
+                self.values[piece.point, piece.start : piece.start + piece.count] = rows
         if missing and self.store is not None and self.store.barred:
             if not self.loaded:
                 raise self.store.refusal()
@@ -248,15 +228,14 @@ class _Work:
     def take(self, piece: Piece, result: Result) -> None:
         """Take a result that was computed now."""
         self.computed += 1
-        if not isinstance(result, str):
-            if self.store is not None:
-                body = b"".join(np.ascontiguousarray(leaf, "<f8").tobytes() for leaf in result)
-                self.store.write(self._name(piece), body, self._name(piece))
-            self._put(piece, result)
-            return
         stop = piece.start + piece.count
-        self.raised[piece.point, piece.start : stop] = True
-        self.messages.append(f"Runs {piece.start} to {stop - 1} of point {piece.point} failed: {result}")
+        if isinstance(result, str):
+            self.raised[piece.point, piece.start : stop] = True
+            self.messages.append(f"Runs {piece.start} to {stop - 1} of point {piece.point} failed: {result}")
+            return
+        self.values[piece.point, piece.start : stop] = result
+        if self.store is not None:
+            self.store.write(self._name(piece), result.astype("<f8").tobytes(), self._name(piece))
 
     def kept(self) -> str:
         """What is kept after the work was broken off, in a sentence."""
@@ -267,23 +246,19 @@ class _Work:
                 "rest.")  # fmt: skip
 
     def ensemble(self) -> Ensemble:
-        """All runs.
-
-        Raises:
-            RuntimeError: if every run raised an exception.
-        """
+        """All runs."""
         if self.raised.all():
             raise RuntimeError(f"All {self.raised.size} runs failed. {self.messages[0]}")
-        failed = self.raised.copy()
-        for leaf in self.values:
-            failed |= ~np.isfinite(leaf).all(axis=tuple(range(2, leaf.ndim)))
+        failed = self.raised | ~np.isfinite(self.values).all(axis=2)
         if count := int(np.sum(failed & ~self.raised)):
             self.messages.append(f"{count} of {failed.size} runs gave a value that is not finite.")
         if self.store is not None and self.store.unsaved:
             self._warn(f"The result is complete, but {len(self.store.unsaved)} of its files could not be saved in "
                        f"{self.store.folder}: {self.store.unsaved[0]}.")  # fmt: skip
-        values, width = jax.tree.unflatten(self.structure, self.values), self.program.width
-        return Ensemble(values, failed, tuple(self.messages), self.computed, self.loaded, self.damaged, width)
+        parts = np.split(self.values, np.cumsum([math.prod(shape) for shape in self.shapes])[:-1], axis=2)
+        leaves = [part.reshape(*failed.shape, *shape) for part, shape in zip(parts, self.shapes, strict=True)]
+        counts = self.computed, self.loaded, self.damaged, self.program.width
+        return Ensemble(jax.tree.unflatten(self.structure, leaves), failed, tuple(self.messages), *counts)
 
     def _warn(self, sentence: str) -> None:
         self.messages.append(sentence)
@@ -291,28 +266,18 @@ class _Work:
 
     def _name(self, piece: Piece) -> str:
         """The file of a piece: a digest of all that determines its values."""
-        total = hashlib.sha256(f"{self.identity} {piece.start}".encode() + piece.key.tobytes())
+        total = hashlib.sha256(f"{self.identity} rows {piece.start}".encode() + piece.key.tobytes())
         for number in piece.numbers:
             total.update(f"{number.dtype.str} {number.shape}".encode() + number.tobytes())
         return f"{total.hexdigest()}.piece"
 
-    def _read(self, piece: Piece) -> list[np.ndarray] | None:
-        """The leaves of a piece on disk, which may have more runs than are asked for; None if it has not as many.
-
-        Raises:
-            Damaged: if it is not as it was written.
-        """
+    def _read(self, piece: Piece) -> np.ndarray | None:
+        """The runs of a piece on disk, which may have more than are asked for; None if it has not as many."""
         body = None if self.store is None else self.store.read(self._name(piece), self._name(piece))
-        sizes = [math.prod(shape) for shape in self.shapes]
-        rows = 0 if body is None else len(body) // max(1, 8 * sum(sizes))
-        if body is None or rows < piece.count:
+        wanted = piece.count * self.values.shape[2]
+        if body is None or len(body) < 8 * wanted:
             return None
-        parts = np.split(np.frombuffer(body, "<f8", rows * sum(sizes)), rows * np.cumsum(sizes)[:-1])
-        return [part.reshape(rows, *shape) for part, shape in zip(parts, self.shapes, strict=True)]
-
-    def _put(self, piece: Piece, leaves: Sequence[np.ndarray]) -> None:
-        for leaf, values in zip(leaves, self.values, strict=True):
-            values[piece.point, piece.start : piece.start + piece.count] = leaf[: piece.count]
+        return np.frombuffer(body, "<f8", wanted).reshape(piece.count, -1)
 
 
 def _pieces(key: Any, points: list[Any], runs: int, width: int) -> list[Piece]:

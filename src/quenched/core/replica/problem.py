@@ -132,14 +132,10 @@ class Problem(eqx.Module):
 
 @double
 def check(problem: Problem) -> None:
-    """Refuse an energy with which no theory can begin.
-
-    Args:
-        problem: what is asked.
+    """Check that an energy is one number for one field, finite at ordinary fields, and falls no faster than a parabola.
 
     Raises:
-        InputError: if the energy is not one number for one field, is not finite at ordinary fields, or falls faster
-            than any parabola, so that it has no minimum.
+        InputError: if it is not; one that falls faster has no minimum.
     """
     checks.kind("problem", problem, Problem, "a replica.Problem")
     one = jax.ShapeDtypeStruct((), jnp.float64)
@@ -147,16 +143,15 @@ def check(problem: Problem) -> None:
         shape = getattr(jax.eval_shape(function, one, one), "shape", None)
         if shape != ():
             raise InputError(f"Argument `{name}` must return one number from two, but it returns shape {shape}.")
-    y = np.concatenate(
-        [np.linspace(-NEAR, NEAR, 241) + 1e-3, np.geomspace(NEAR, FAR, 60), -np.geomspace(NEAR, FAR, 60)]
-    )
-    value = np.asarray(jax.vmap(lambda y: problem.energy(y, jnp.asarray(1.0)))(jnp.asarray(y)))
-    if not np.all(np.isfinite(value[:241])):
-        bad = y[:241][~np.isfinite(value[:241])][0]
+    y, far = np.linspace(-NEAR, NEAR, 241) + 1e-3, np.geomspace(NEAR, FAR, 60)
+    every = jnp.concatenate([y, far, -far])
+    value, *sides = np.split(np.asarray(jax.vmap(lambda y: problem.energy(y, jnp.asarray(1.0)))(every)), [241, 301])
+    if not np.all(np.isfinite(value)):
+        bad = y[~np.isfinite(value)][0]
         raise InputError(f"Argument `energy` must be finite, but at y = {bad:.3g}, Q = 1 it is not.")
-    for side in (value[241:301], value[301:]):
+    for side in sides:
         known = np.isfinite(side)  # a plain exponential overflows far out, where no field ever is
-        depth = (-side / np.square(np.geomspace(NEAR, FAR, 60)))[known]
+        depth = (-side / np.square(far))[known]
         if depth.size > 1 and depth[-1] > 1 and depth[-1] > 2 * np.abs(depth[0]):
             raise InputError("Argument `energy` must have a minimum beside every parabola, but it falls faster than "
                              "any: it is unbounded below.")  # fmt: skip

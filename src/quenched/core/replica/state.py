@@ -10,14 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import saddle
-from quenched.core.replica.averages import Nodes, nodes
 from quenched.core.replica.landmarks import landmarks
 from quenched.core.replica.problem import Problem
-from quenched.core.replica.theory import REPLICA, Readings, Setting, differentiate, order_parameters
+from quenched.core.replica.theory import REPLICA, Nodes, Readings, Setting, differentiate, nodes, order_parameters
 from quenched.core.types import QUICK, Array, Real, is_traced, require_double
 
-STARTS = np.array([(c, Q, 1.0) for c in (0.2, 0.9) for Q in (0.1, 1.0, 10.0)])
-"""Where the search begins by default: cosine, $Q/\\rho^2$, $z$."""
+STARTS = np.array([(c, np.log(Q), 0.0) for c in (0.2, 0.9) for Q in (0.1, 1.0, 10.0)])
+"""Where the search begins by default: cosine, $\\ln Q/\\rho^2$, $\\ln z$."""
 RELAXED = 20
 """Steps of plain iteration with which it then begins."""
 
@@ -75,10 +74,9 @@ def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
 @_compile
 def _state(problem: Problem, alpha: Array, R: Array, Q: Array, z: Array, several: Array) -> State:
     """The state from a start, or the best of several starts: one program for both."""
-    only = jnp.stack([R / jnp.sqrt(problem.rho2 * Q), Q / problem.rho2, z])
-    first = np.arange(len(STARTS))[:, None] == 0
-    c, Q, z = jnp.where(several, STARTS, jnp.where(first, only, jnp.nan)).T  # no search begins at NaN
-    x = jnp.stack([c, jnp.log(problem.rho2 * Q), jnp.log(z)], axis=1)
+    only = jnp.stack([R / jnp.sqrt(problem.rho2 * Q), jnp.log(Q), jnp.log(z)])
+    every = STARTS + jnp.stack([0.0, jnp.log(problem.rho2), 0.0])
+    x = jnp.where(several, every, jnp.where(np.arange(len(STARTS))[:, None] == 0, only, jnp.nan))  # NaN: no search
     found = saddle.state(REPLICA, Setting(problem, alpha), x, relaxations=jnp.where(several, RELAXED, 0))
     R, Q, z = order_parameters(problem, found.x)
     energy, stability = found.readings
@@ -97,15 +95,7 @@ def _numbers(*values: Real) -> tuple[Array, ...]:
 
 
 def free_energy(problem: Problem, alpha: Real, R: Real, Q: Real, z: Real) -> Array:
-    r"""$f(R, Q, z)$ at `alpha` examples per dimension; its derivatives are the saddle equations.
-
-    Args:
-        problem: what is trained.
-        alpha: examples per dimension.
-        R: overlap with the teacher.
-        Q: norm.
-        z: susceptibility.
-    """
+    """The free energy at overlap R, norm Q and susceptibility z, for `alpha` examples per dimension."""
     require_double("free_energy")
     return _values(problem, *_numbers(alpha, R, Q, z))[0]
 
@@ -117,10 +107,7 @@ def equations(problem: Problem, alpha: Real, R: Real, Q: Real, z: Real) -> tuple
 
 
 def stability(problem: Problem, alpha: Real, R: Real, Q: Real, z: Real) -> Array:
-    r"""$\alpha \sum_V w_V \langle (dy/du - 1)^2 \rangle$: replica symmetry is stable where this is below 1.
-
-    It is infinite where $y(u)$ jumps.
-    """
+    r"""$\alpha \sum_V w_V \langle (dy/du - 1)^2 \rangle$: stable below 1, infinite where $y(u)$ jumps."""
     require_double("stability")
     return _values(problem, *_numbers(alpha, R, Q, z))[2].stability
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quenched.core import checks, results, saddle
-from quenched.core.replica.branches import check_start, ends, resolve, trace
+from quenched.core.replica.curve import check_start, ends, resolve, trace
 from quenched.core.replica.problem import Problem, check
 from quenched.core.replica.theory import Setting
 from quenched.core.types import InputError, Outcome, double
@@ -54,10 +54,7 @@ def transitions(
                          f"{'not given' if alpha is None else 'given'} along {along}.")  # fmt: skip
     alphas = np.array([low]) if alpha is None else checks.increasing("alpha", alpha)
     checks.positive("alpha", alphas)
-    rows = []
-    for a in alphas:
-        arms = trace(Setting(problem, np.float64(a)), path, (low, high), begin)
-        rows.append(_lines(arms))
+    rows = [_lines(trace(Setting(problem, np.float64(a)), path, (low, high), begin)) for a in alphas]
     result = xr.concat(rows, "alpha", join="outer", fill_value=np.nan).assign_coords(alpha=alphas)
     for name in result.data_vars:
         if str(name).endswith("_outcome"):
@@ -73,7 +70,7 @@ def _lines(arms: list[saddle.Branch]) -> xr.Dataset:
     import xarray as xr
 
     pairs = list(itertools.combinations(range(len(arms)), 2))
-    folds = [list(ends(arm)) for arm in arms]
+    folds = [ends(arm) for arm in arms]
     lines = {
         "start": ("branch", [fold[0] for fold in folds]),
         "end": ("branch", [fold[1] for fold in folds]),

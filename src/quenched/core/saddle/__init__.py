@@ -11,23 +11,11 @@ compiled once for a theory, so declare it once, outside loops. Not covered: more
 states that are not isolated, and bifurcations where two eigenvalues vanish at once.
 """
 
-from quenched.core.saddle.branch import Branch, End, follow
-from quenched.core.saddle.marks import crossings, locate
+from quenched.core.linear import namespace
+from quenched.core.saddle.branch import Branch, End, crossings, follow, locate
 from quenched.core.saddle.path import find_root
-from quenched.core.saddle.solve import solve
-from quenched.core.saddle.state import Found, state
-from quenched.core.saddle.theory import (
-    Kernel,
-    Landscape,
-    Point,
-    Setting,
-    Theory,
-    control_of,
-    evaluate,
-    iterate,
-    move,
-    namespace,
-)
+from quenched.core.saddle.state import Found, solve, state
+from quenched.core.saddle.theory import Kernel, Landscape, Point, Setting, Theory, control_of, evaluate, iterate, move
 
 __all__ = [
     "Branch",

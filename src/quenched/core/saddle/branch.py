@@ -2,7 +2,8 @@ r"""A branch of states: pseudo-arclength continuation in the control, through fo
 
 From a state with unit tangent $t$ the next is predicted at $z + t\,\Delta s$ and corrected in the plane normal to $t$.
 The step shrinks where the curve turns. Between two states a change of sign of $t_c$ (its component along the control)
-marks a fold, one of $\det[M; t]$ a bifurcation; both are then located on the curve itself.
+marks a fold, one of $\det[M; t]$ a bifurcation; both are then located on the curve itself. `locate` and `crossings`
+find other special points of finished branches.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import dataclasses
 import enum
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -19,7 +20,7 @@ import numpy as np
 
 from quenched.core import checks
 from quenched.core.saddle import path
-from quenched.core.saddle.path import Course, Knot, State
+from quenched.core.saddle.path import Course, State
 from quenched.core.saddle.theory import Point, Theory, control_of
 from quenched.core.types import InputError, Outcome, double
 
@@ -35,6 +36,8 @@ NEIGHBOUR = 1e-3
 """How far from a bifurcation, in those units, the states are that locate it: the error is the fourth power of it."""
 ROUGH = 1e-3
 """How exact, as a share of a step, the place of a bifurcation is before those states are taken."""
+NOISE = 1e-12
+"""A difference of free energies that is a smaller share of them has no sign."""
 SAME = 1e-5
 """Two points of the curve that are nearer, in those units, are one: a closed loop, the tip of a pitchfork."""
 
@@ -59,18 +62,12 @@ class Branch:
     readings: Any  # those of the kernel, each [n]
     unstable: np.ndarray  # [n] number of unstable directions
     residual: np.ndarray  # [n] largest absolute component of the equations
-    tangent: np.ndarray  # [n, d + 1] in units of the course
+    states: list[State]  # the same, with their tangents
     folds: tuple[Point, ...]  # where the control turns back: spinodals
     bifurcations: tuple[Point, ...]  # where another branch passes through
     end: End
     outcome: Outcome  # converged: to its end; stalled: too many points; failed: lost, or no state at the start
     course: Course
-
-    @functools.cached_property
-    def knots(self) -> list[Knot]:
-        """The states in units of the course, with their tangents."""
-        z = np.column_stack([self.x, self.control]) / self.course.unit
-        return [Knot(*pair) for pair in zip(z, self.tangent, strict=True)]
 
     @functools.cached_property
     def arms(self) -> tuple[Branch, ...]:
@@ -80,16 +77,14 @@ class Branch:
         turns = np.flatnonzero(grows[1:] != grows[:-1]) + 1
         cuts = [0, *moves[turns], len(self.control) - 1]
         sides = np.where(grows[[0, *turns]], 1, -1) if moves.size else []
-        return tuple(
-            self._cut(slice(a, b + 1), side) for (a, b), side in zip(itertools.pairwise(cuts), sides, strict=False)
-        )
+        return tuple(self._cut(a, b, side) for (a, b), side in zip(itertools.pairwise(cuts), sides, strict=False))
 
-    def _cut(self, piece: slice, side: int) -> Branch:
-        names = ("control", "x", "free_energy", "unstable", "residual", "readings")
-        parts = {name: jax.tree.map(lambda v: v[piece][::side], getattr(self, name)) for name in names}
-        ends = parts["control"][[0, -1]]
-        folds = tuple(fold for fold in self.folds if fold.control in ends)
-        return dataclasses.replace(self, **parts, tangent=side * self.tangent[piece][::side], folds=folds)
+    def _cut(self, a: int, b: int, side: int) -> Branch:
+        states = self.states[a : b + 1]
+        if side < 0:
+            states = [dataclasses.replace(state, along=-state.tangent) for state in states[::-1]]
+        folds = [fold for fold in self.folds if fold.control in self.control[[a, b]]]
+        return _branch(self.course, states, folds, list(self.bifurcations), self.end)
 
     @double
     def find(self, control: float) -> Point | None:
@@ -104,7 +99,7 @@ class Branch:
         if not c[0] <= control <= c[-1] or len(c) < 2:
             return None
         k = int(np.clip(np.searchsorted(c, control) - 1, 0, len(c) - 2))
-        a, b = self.knots[k : k + 2]
+        a, b = self.states[k : k + 2]
         wanted = np.clip(control / self.course.unit[-1], a.z[-1], b.z[-1])
         s = path.find_root(lambda s: path.between(a, b, s)[-1] - wanted, 0.0, 1.0)
         guess = path.between(a, b, s)
@@ -153,24 +148,7 @@ def follow(
         ('range', 1, True)
     """
     x = np.atleast_1d(np.asarray(start, dtype=np.float64))
-    control = control_of(theta, along)
-    course = _course(theory, x, theta, along, control, limits, low, high, step, max_points)
-    up = np.eye(x.size + 1)[-1] * (1 if upwards else -1)
-    guess = np.append(x, control) / course.unit
-    begin = course.evaluate(guess, up)
-    course = course.rescale(begin)
-    first = path.correct(course, guess, up)
-    if first is None:  # kept and marked
-        return _branch(course, [begin], [], [], End.lost)
-    return _trace(course, [first])
-
-
-def _course(
-    theory: Theory, x: np.ndarray, theta: Any, along: str, control: float, limits: tuple[float, float],
-    low: Any, high: Any, step: float, max_points: int,
-) -> Course:  # fmt: skip
-    """Check the bounds and what is inside them."""
-    least, most = (float(limit) for limit in limits)
+    control, (least, most) = control_of(theta, along), (float(limit) for limit in limits)
     checks.finite("limits", (least, most))
     checks.finite("start", x)
     if not least < most:
@@ -185,15 +163,23 @@ def _course(
     checks.inside("step", step, 0, 1)
     max_points = checks.whole("max_points", max_points, least=2)
     bounds = np.append(low, least), np.append(high, most)
-    return Course(theory, theta, along, *bounds, np.zeros(x.size), float(step), max_points)
+    course = Course(theory, theta, along, *bounds, np.zeros(x.size), float(step), max_points)
+    up = np.eye(x.size + 1)[-1] * (1 if upwards else -1)
+    guess = np.append(x, control) / course.unit
+    begin = course.evaluate(guess, up)
+    course = course.rescale(begin)
+    first = path.correct(course, guess, up)
+    if first is None:  # kept and marked
+        return _branch(course, [begin], [], [], End.lost)
+    return _trace(course, first)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a step too far is taken back
-def _trace(course: Course, states: list[State]) -> Branch:
-    """Walk along the curve from the last of its states to its end."""
+def _trace(course: Course, home: State) -> Branch:
+    """Walk along the curve from its first state to its end."""
     folds: list[Point] = []
     bifurcations: list[Point] = []
-    home, ds, end = states[0], course.step / 4, End.steps
+    states, ds, end = [home], course.step / 4, End.steps
     while len(states) < course.max_points:
         here = states[-1]
         state, ds = _next(course, here, ds)
@@ -272,10 +258,7 @@ def _marks(course: Course, here: State, state: State) -> tuple[_Found | None, _F
 
 
 def _branch_point(course: Course, here: State, state: State, ends: tuple[float, float]) -> _Found:
-    """The bifurcation between two states.
-
-    At the point itself the equations are singular and it lies where its neighbours put it: so these shall be near.
-    """
+    """The bifurcation between two states; singular, it lies where its neighbours put it, so these are taken near."""
     rough, _ = path.zero_between(course, here, state, lambda s: s.bordered, ends, ROUGH)
     if rough is not None:
         t = rough.tangent
@@ -286,14 +269,9 @@ def _branch_point(course: Course, here: State, state: State, ends: tuple[float, 
 
 
 def _mark(
-    course: Course,
-    here: State,
-    state: State,
-    test: Callable[[State], float],
-    ends: tuple[float, float],
-    *,
+    course: Course, here: State, state: State, test: Callable[[State], float], ends: tuple[float, float],
     columns: int | None,
-) -> _Found:
+) -> _Found:  # fmt: skip
     """A fold (where the first columns of the derivatives are singular) or a bifurcation (where all are)."""
     found, outcome = path.zero_between(course, here, state, test, ends)
     if found is None:
@@ -307,19 +285,111 @@ def _branch(
     course: Course, states: list[State], folds: list[Point], bifurcations: list[Point], end: End
 ) -> Branch:  # fmt: skip
     """Put the states together, in their own units."""
-    points = [state.point for state in states]
+    points = jax.tree.map(lambda *values: np.stack(values), *(state.point for state in states))
     outcome = {End.steps: Outcome.stalled, End.lost: Outcome.failed}.get(end, Outcome.converged)
     return Branch(
-        control=np.array([point.control for point in points]),
-        x=np.array([point.x for point in points]),
-        free_energy=np.array([point.free_energy for point in points]),
-        readings=jax.tree.map(lambda *values: np.stack(values), *(point.readings for point in points)),
-        unstable=np.array([point.unstable for point in points]),
-        residual=np.array([point.residual for point in points]),
-        tangent=np.array([state.tangent for state in states]),
-        folds=tuple(folds),
-        bifurcations=tuple(bifurcations),
-        end=end,
-        outcome=outcome,
-        course=course,
-    )
+        control=points.control, x=points.x, free_energy=points.free_energy, readings=points.readings,
+        unstable=points.unstable, residual=points.residual, states=states,
+        folds=tuple(folds), bifurcations=tuple(bifurcations), end=end, outcome=outcome, course=course,
+    )  # fmt: skip
+
+
+@double
+def locate(branch: Branch, quantity: str | Callable[[Point], float], value: float = 0.0) -> tuple[Point, ...]:
+    """Where a quantity along a branch takes a value, in the order of the branch.
+
+    Args:
+        branch: from `follow`, or one of its arms.
+        quantity: `"free_energy"`, the name of a reading, or a function of a `Point`; it may be infinite on one side.
+        value: the wanted value.
+
+    Returns:
+        Points whose residual includes the deviation from the value; `failed` where the quantity jumps over it.
+
+    Examples:
+        >>> from quenched.core.saddle import Landscape, Setting, follow
+        >>> line = follow(Landscape(equations=lambda x, p, _: x - p**3), [0.0], Setting(0.0), "control", (0.0, 2.0))
+        >>> round(locate(line, lambda point: point.x[0], 1.0)[0].control, 9)
+        1.0
+    """
+
+    def test(point: Point) -> float:
+        if callable(quantity):
+            return float(quantity(point)) - value
+        return float(point.free_energy if quantity == "free_energy" else getattr(point.readings, quantity)) - value
+
+    marks, values = [], [test(state.point) for state in branch.states]
+    for (a, b), ends in zip(itertools.pairwise(branch.states), itertools.pairwise(values), strict=True):
+        if np.isnan(ends).any() or (ends[0] >= 0) == (ends[1] >= 0):
+            continue
+        state, outcome = path.zero_between(branch.course, a, b, lambda s: test(s.point), ends)
+        if state is None:
+            y = (a.z + b.z) / 2 * branch.course.unit
+            marks.append(Point(y[:-1], np.nan, (), -1, np.inf, outcome, float(y[-1])))
+        else:
+            point = state.point
+            marks.append(point._replace(residual=max(point.residual, abs(test(point))), outcome=outcome))
+    return tuple(marks)
+
+
+@double
+def crossings(a: Branch, b: Branch) -> tuple[Point, ...]:
+    """Where the free energies of two branches are equal at the same control: first-order transitions.
+
+    A branch with folds is cut into arms; a branch given twice is compared with itself, arm by arm. States are solved
+    for again at each control, so a crossing is as exact as they are.
+
+    Args:
+        a: a branch with a free energy.
+        b: another, of the same theory.
+
+    Returns:
+        Points in order of the control, each with the state on either branch; none where branches do not cross.
+
+    Raises:
+        InputError: if only equations are known.
+
+    Examples:
+        >>> from quenched.core.saddle import Landscape, Setting, follow
+        >>> well = Landscape(lambda x, h, _: (x[0] ** 2 - 1) ** 2 - h * x[0])
+        >>> whole = follow(well, [1.2], Setting(2.0), "control", (-2.0, 2.0), upwards=False)
+        >>> abs(crossings(whole, whole)[0].control) < 1e-9
+        True
+    """
+    for name, branch in (("a", a), ("b", b)):
+        if np.isnan(branch.free_energy).all():
+            raise InputError(f"Argument `{name}` must be a branch of a free energy, but only its equations are known.")
+    pairs = itertools.combinations(a.arms, 2) if a is b else itertools.product(a.arms, b.arms)
+    marks = [mark for pair in pairs for mark in _cross(*pair)]
+    return tuple(sorted(marks, key=lambda mark: mark.control))
+
+
+def _cross(a: Branch, b: Branch) -> Iterator[Point]:
+    """Where two arms have equal free energy."""
+
+    def difference(c: float) -> float:
+        A, B = a.find(c), b.find(c)
+        return np.nan if A is None or B is None else A.free_energy - B.free_energy
+
+    low, high = max(a.control[0], b.control[0]), min(a.control[-1], b.control[-1])
+    every = np.unique(np.concatenate([a.control, b.control]))
+    grid = every[(every >= low) & (every <= high)]
+    delta = np.array([difference(c) for c in grid])
+    scale = max(np.abs(arm.free_energy).max() for arm in (a, b))
+    signed = np.abs(delta) > NOISE * scale  # not where branches meet, nor where a state was not found
+    for (c0, d0), (c1, d1) in itertools.pairwise(zip(grid[signed], delta[signed], strict=True)):
+        if (d0 > 0) != (d1 > 0):
+            yield _equal(a, b, difference, c0, c1)
+
+
+def _equal(a: Branch, b: Branch, difference: Callable[[float], float], c0: float, c1: float) -> Point:
+    """The control between two others where the free energies are equal."""
+    try:
+        c = path.find_root(difference, c0, c1)
+    except ValueError:  # a state was lost on the way
+        c = (c0 + c1) / 2
+    A, B = a.find(c), b.find(c)
+    if A is None or B is None:
+        return Point(np.full((2, a.x.shape[1]), np.nan), np.nan, (), -1, np.inf, Outcome.failed, c)
+    off = max(abs(A.free_energy - B.free_energy), A.residual, B.residual)
+    return Point(np.array([A.x, B.x]), A.free_energy, (A.readings, B.readings), -1, off, Outcome.converged, c)

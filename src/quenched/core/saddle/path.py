@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,18 +29,11 @@ JUMP = 1e-3
 Vector = np.ndarray
 
 
-class Knot(NamedTuple):
-    """A point of the curve with the unit tangent there."""
-
-    z: Vector  # [d + 1], in units of the course
-    tangent: Vector
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class State:
-    """All that is known at one point of the curve; it serves as a knot."""
+    """All that is known at one point of the curve."""
 
-    z: Vector
+    z: Vector  # [d + 1], in units of the course
     at: Evaluation
     unit: Vector  # [d + 1]
     M: np.ndarray  # [d, d + 1], the derivatives of the equations in units of the course
@@ -62,7 +55,7 @@ class State:
         """The determinant of `[M; tangent]`: it vanishes at branch points only, not at folds."""
         return float(np.linalg.det(np.vstack([self.M, self.tangent])))
 
-    @property
+    @functools.cached_property
     def point(self) -> Point:
         """The state in its own units."""
         y, left = self.z * self.unit, float(np.abs(self.at.equations).max())
@@ -134,8 +127,8 @@ def correct(course: Course, guess: Vector, normal: Vector) -> State | None:
     return None
 
 
-def between(a: Knot | State, b: Knot | State, s: float) -> Vector:
-    """The cubic through two knots with their tangents, at the share `s` of the way."""
+def between(a: State, b: State, s: float) -> Vector:
+    """The cubic through two states with their tangents, at the share `s` of the way."""
     L = np.linalg.norm(b.z - a.z)
     value = (1 - s) ** 2 * ((1 + 2 * s) * a.z + s * L * a.tangent)
     return value + s**2 * ((3 - 2 * s) * b.z - (1 - s) * L * b.tangent)
@@ -153,25 +146,11 @@ def find_root(function: Callable[[float], float], low: float, high: float, width
 
 
 def zero_between(
-    course: Course,
-    a: Knot | State,
-    b: Knot | State,
-    test: Callable[[State], float],
-    ends: tuple[float, float],
-    width: float = 1e-15,
+    course: Course, a: State, b: State, test: Callable[[State], float], ends: tuple[float, float], width: float = 1e-15
 ) -> tuple[State | None, Outcome]:
-    """The state between two knots where a test function changes sign.
+    """The state between two others where a test function, with values `ends` there, changes sign.
 
-    Args:
-        course: what is followed.
-        a: one knot.
-        b: the next.
-        test: the function; it may be infinite on one side.
-        ends: its values at the knots.
-        width: the accuracy, as a share of the way.
-
-    Returns:
-        The state, and `converged`; `failed` where the function jumps over zero or the curve is lost.
+    The function may be infinite on one side. The outcome is `failed` where it jumps over zero or the curve is lost.
     """
     chord = (b.z - a.z) / np.linalg.norm(b.z - a.z)
 

@@ -1,8 +1,8 @@
-r"""A state as a pure JAX function: `jit`, `vmap`, first and second derivatives.
+r"""The state near a start, by one search in two forms: `state` in JAX, and `solve` on the host without its compilation.
 
-A search is compiled around one trace of the kernel. Its derivatives are those of the implicit-function theorem,
-$dx = -(\partial G/\partial x)^{-1}\, \partial G/\partial\theta\, d\theta$, taken at the state as a function of $\theta$
-(the rule calls itself), so that second derivatives include the motion of the state.
+The search of `state` is compiled around one trace of the kernel. Its derivatives are those of the implicit-function
+theorem, $dx = -(\partial G/\partial x)^{-1}\, \partial G/\partial\theta\, d\theta$, taken at the state as a function of
+$\theta$ (the rule calls itself), so that second derivatives include the motion of the state.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from quenched.core.saddle.theory import Kernel, Theory
-from quenched.core.types import Array, Outcome, require_double
+from quenched.core.saddle.path import count_unstable
+from quenched.core.saddle.theory import Evaluation, Kernel, Point, Theory, control_of, evaluate
+from quenched.core.types import Array, Outcome, double, require_double
 
 TOLERANCE, ACCURACY = 1e-13, 1e-9
 """The search ends where equations leave less than the first; a state is one where they leave less than the second."""
@@ -54,15 +56,11 @@ def state(theory: Theory, theta: Any, start: Any, *, relaxations: Any = 0) -> Fo
 
     Returns:
         The state. Nothing is raised on failure: see its `outcome` and `residual`.
-
-    Raises:
-        InputError: in single precision.
     """
     require_double("saddle.state")
     start = jnp.asarray(start, float)
     theta = jax.tree.map(lambda leaf: jnp.asarray(leaf, float) if isinstance(leaf, float) else leaf, theta)
-    frozen = jax.lax.stop_gradient((theta, start))
-    best, steps = _search(theory, *frozen, jnp.asarray(relaxations))
+    best, steps = _search(theory, *jax.lax.stop_gradient((theta, start)), jnp.asarray(relaxations))
     residual = jnp.max(jnp.abs(best.kernel.equations))
     stopped = jnp.where(steps < STEPS, Outcome.failed, Outcome.stalled)
     outcome = jnp.where(residual < ACCURACY, Outcome.converged, stopped)
@@ -174,3 +172,47 @@ def solve_linear(matrix: Array, right: Array) -> Array:
         table = table.at[pivot].set(other).at[k].set(row / row[k])
         table = table - jnp.where(jnp.arange(right.size) == k, 0.0, table[:, k])[:, None] * table[k]
     return table[:, -1]
+
+
+@double
+@np.errstate(all="ignore")  # a trial may lie far from any state
+def solve(theory: Theory, theta: Any, start: Any, *, relaxations: int = 0, along: str = "") -> Point:
+    """The state near a start, on the host.
+
+    Args:
+        theory: what is solved.
+        theta: parameters.
+        start: unknowns `[d]` to begin with.
+        relaxations: steps of `theory.relax` that come first.
+        along: a control in which the state will be followed: both then use one compiled program.
+
+    Returns:
+        The state; where none was found, the best point that was reached: see its `outcome` and `residual`.
+    """
+    x = np.atleast_1d(np.asarray(start, dtype=np.float64))
+    control = control_of(theta, along) if along else np.nan
+    best = evaluate(theory, x, theta, along, control)
+    trial, at, damping, left, count = best, x, 0.01, np.inf, 0
+    for count in range(STEPS):
+        better = (np.linalg.norm(trial.equations) < left or count < relaxations) and np.isfinite(trial.slopes).all()
+        if better:
+            best, at, left = trial, x, np.linalg.norm(trial.equations)
+        damping = 0.01 if count <= relaxations else damping / 6 if better else damping * 4
+        if left == np.inf or np.abs(best.equations).max() <= TOLERANCE or damping > 1e8:
+            break
+        step = best.relaxed if count < relaxations else _damp(best, damping)
+        x = at + step * min(1.0, theory.furthest / max(np.abs(step).max(), 1e-300))
+        trial = evaluate(theory, x, theta, along, control)
+    residual = float(np.abs(best.equations).max())
+    outcome = Outcome.converged if residual < ACCURACY else Outcome.failed if count < STEPS - 1 else Outcome.stalled
+    unstable = count_unstable(best.slopes[:, : x.size])
+    return Point(at, best.free_energy, best.readings, unstable, residual, outcome, control)
+
+
+def _damp(at: Evaluation, damping: float) -> np.ndarray:
+    """Newton's step where it is short, else that of Levenberg and Marquardt."""
+    G, J = at.equations, at.slopes[:, : at.equations.size]
+    newton, normal = -np.linalg.lstsq(J, G, rcond=None)[0], J.T @ J
+    if np.all(np.abs(newton) * max(damping, 1.0) < 0.5):
+        return newton
+    return -np.linalg.solve(normal + damping * np.diag(np.diagonal(normal) + 1e-12), J.T @ G)

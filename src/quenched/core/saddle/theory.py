@@ -66,9 +66,7 @@ class Point(NamedTuple):
     x: np.ndarray  # [d]; at a crossing [2, d], the state on either branch
     free_energy: float
     readings: Any  # as the kernel has them; at a crossing a pair
-    unstable: (
-        int  # number of unstable directions: 0 at a minimum of a free energy, d at a maximum; -1 where it is not known
-    )
+    unstable: int  # number of unstable directions: 0 at a minimum of a free energy; -1 where it is not known
     residual: float  # largest violation of the equations, and of the condition that defines a special point
     outcome: Any  # an `Outcome`
     control: float = np.nan
@@ -85,14 +83,9 @@ class Evaluation(NamedTuple):
 
 
 def evaluate(theory: Theory, x: np.ndarray, theta: Any, along: str = "", control: float = np.nan) -> Evaluation:
-    """The kernel with its derivatives, by one compiled program for each theory and control.
+    """The kernel with its derivatives by the unknowns `x` and by a control, if one is given: see `move`.
 
-    Args:
-        theory: what is evaluated.
-        x: unknowns `[d]`.
-        theta: parameters.
-        along: the path of a parameter, see `move`; without one there is no derivative by it.
-        control: its value.
+    One program is compiled for each theory and control.
     """
     if along:
         theta = move(theta, along, np.float64(control))
@@ -101,11 +94,6 @@ def evaluate(theory: Theory, x: np.ndarray, theta: Any, along: str = "", control
     kernel, slopes, relaxed = _sloped(theory, along, x, theta, marks)
     G, f, readings = jax.tree.map(np.asarray, kernel)
     return Evaluation(G, float(f), readings, np.asarray(slopes), np.asarray(relaxed))
-
-
-def namespace(x: Any) -> Any:
-    """The module that belongs to an array: NumPy, or `jax.numpy`."""
-    return jnp if isinstance(x, jax.Array) else np
 
 
 def iterate(step: Callable[[Any], Any], start: Any, going: Callable[[Any, Any], Any], *, most: int) -> Any:
@@ -127,11 +115,8 @@ def iterate(step: Callable[[Any], Any], start: Any, going: Callable[[Any, Any], 
 def move(theta: Any, along: str, value: Any) -> Any:
     """Parameters with another value of a control.
 
-    Args:
-        theta: parameters.
-        along: the name of a field of `theta`; with dots, of a field inside a field; several separated by commas move
-            together, such as `"gamma,gt"`.
-        value: of the control.
+    A control is the name of a field of `theta`; with dots, of a field inside a field. Several separated by commas move
+    together, such as `"gamma,gt"`.
     """
     paths = along.split(",")
     if "." not in along and hasattr(theta, "_replace"):
@@ -205,16 +190,14 @@ class Landscape(Theory):
 
     def kernel(self, x: Array, theta: Setting, marks: Any) -> Kernel:
         """The equations, or the gradient of the free energy."""
-        c, args = theta
-        if self.free_energy is None:
-            return Kernel(jnp.asarray(self.equations(x, c, args)), jnp.full((), jnp.nan))  # pyright: ignore[reportOptionalCall]
-        if self.equations is not None:
-            return Kernel(jnp.asarray(self.equations(x, c, args)), self._energy(x, theta))
-        f, G = jax.value_and_grad(self._energy)(x, theta)
-        return Kernel(G, f)
 
-    def _energy(self, x: Array, theta: Setting) -> Array:
-        f = jnp.asarray(self.free_energy(x, *theta))  # pyright: ignore[reportOptionalCall]
-        if f.shape != ():
-            raise InputError(f"Argument `free_energy` must return one number, but it returns shape {f.shape}.")
-        return f
+        def energy(x: Array) -> Array:
+            f = jnp.full((), jnp.nan) if self.free_energy is None else jnp.asarray(self.free_energy(x, *theta))
+            if f.shape != ():
+                raise InputError(f"Argument `free_energy` must return one number, but it returns shape {f.shape}.")
+            return f
+
+        if self.equations is not None:
+            return Kernel(jnp.asarray(self.equations(x, *theta)), energy(x))
+        f, G = jax.value_and_grad(energy)(x)
+        return Kernel(G, f)

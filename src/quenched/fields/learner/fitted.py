@@ -64,16 +64,15 @@ class Fitted:
         names = ("energy", "training_error", "step", "kkt")
         return xr.Dataset({name: ("iteration", column) for name, column in zip(names, columns, strict=True)})
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class FittedDensity(Fitted):
-    """A density of least energy."""
-
     @functools.cached_property
     @double
     def density(self) -> np.ndarray:
-        """$P$ on the grid, normalised."""
+        """$P$ on the grid, normalised; a regression has none."""
         return np.asarray(self.problem.link.density(jnp.asarray(self.field)))
+
+
+class FittedDensity(Fitted):
+    """A density of least energy."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import abc
 
 import equinox as eqx
 import numpy as np
-from scipy import linalg
+from scipy.linalg import get_lapack_funcs
 
 from quenched.core import checks
 from quenched.core.types import Real, real
@@ -24,6 +24,7 @@ RIDGE = 1e-11
 
 FLAT = 1e-9
 """Nothing pulls in a direction in which the Hessian is below this share of its largest entry."""
+_factorise, _solve = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
 
 class LearningMatrix(eqx.Module):
@@ -60,7 +61,7 @@ def factor(H: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     A = H / scale / scale[:, None]
     for ridge in (0.0, RIDGE):
         A.flat[:: len(A) + 1] += ridge
-        upper, fails = linalg.lapack.dpotrf(A.T, lower=False)  # A.T is A: in the order of Fortran
+        upper, fails = _factorise(A.T, lower=False)  # A.T is A: in the order of Fortran
         if not fails:
             return upper.T, scale
     return None
@@ -69,7 +70,7 @@ def factor(H: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 def solve_factored(found: tuple[np.ndarray, np.ndarray], right: np.ndarray) -> np.ndarray:
     """The solution of a system whose matrix was factored."""
     lower, scale = found
-    return linalg.lapack.dpotrs(lower.T, right / scale, lower=False)[0] / scale
+    return _solve(lower.T, right / scale, lower=False)[0] / scale
 
 
 class Newton(LearningMatrix):
@@ -96,6 +97,8 @@ class Newton(LearningMatrix):
         found = factor(H)
         if found is not None:
             return solve_factored(found, right), found
+        if not np.all(np.isfinite(H)):  # hardly any density where data are: along the slope
+            return right, None
         values, vectors = np.linalg.eigh(H)
         least = float(self.mass) * np.max(np.abs(values))
         values = np.where(values > 0, values, np.maximum(-values, least))

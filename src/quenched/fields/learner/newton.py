@@ -15,7 +15,6 @@ rounding.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -23,7 +22,7 @@ from scipy import optimize
 from quenched.core.types import Outcome
 from quenched.fields.learner import positive
 from quenched.fields.learner.matrices import LearningMatrix, Newton, curvature, solve_factored
-from quenched.fields.model.expansion import Curvature
+from quenched.fields.model.expansion import Curvature, Expansion
 from quenched.fields.model.links import Density
 from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
@@ -43,27 +42,16 @@ WEAK = 1e-12
 narrower."""
 
 
-@dataclasses.dataclass
-class Point:
-    """Where an iteration is: energy, that of the data, slope, and the Hessian when it is asked for."""
-
-    energy: float
-    loss: float
-    slope: np.ndarray
-    hessian: Any
-
-
 class OnPoints:
     """The energy over the points of the grid."""
 
     def __init__(self, problem: Problem):
         self.problem = problem
 
-    def look(self, c: np.ndarray) -> Point:
+    def look(self, c: np.ndarray) -> Expansion:
         """Energy and derivatives."""
         field = c.reshape(self.problem.grid.shape)
-        found = self.problem.expand(field)
-        return Point(found.energy, found.loss, found.slope, lambda: curvature(self.problem, field))
+        return dataclasses.replace(self.problem.expand(field), hessian=lambda: curvature(self.problem, field))
 
 
 class InModes:
@@ -82,12 +70,12 @@ class InModes:
                 Kt = cell * np.asarray(part.operator.apply(t))
                 self.push, self.rest = self.push + modes.coefficients(Kt), self.rest + 0.5 * float(np.sum(t * Kt))
 
-    def look(self, c: np.ndarray) -> Point:
+    def look(self, c: np.ndarray) -> Expansion:
         """Energy and derivatives."""
         loss, slope, bends = self.expand(self.modes.field(c))
         k = self.used * c
         energy = loss + 0.5 * float(k @ c) - float(self.push @ c) + self.rest
-        return Point(energy, loss, self.modes.coefficients(slope) + k - self.push, lambda: self.hessian(bends))
+        return Expansion(energy, loss, self.modes.coefficients(slope) + k - self.push, lambda: self.hessian(bends))
 
     def hessian(self, bends: Curvature) -> np.ndarray:
         """That of the data in modes, and the prior on the diagonal."""
@@ -109,7 +97,7 @@ class Descent:
     """Where an iteration ended, and how it went there."""
 
     c: np.ndarray
-    point: Point
+    point: Expansion
     factor: tuple[np.ndarray, np.ndarray] | None
     hessian: np.ndarray | None
     trace: list[tuple[float, float, float, float]]
@@ -132,13 +120,15 @@ def descend(
     problem, grid, on_points = land.problem, land.problem.grid, isinstance(land, OnPoints)
     bounded, noise = isinstance(problem.link, Density), ROUNDING * problem.likelihood.total
     newton, whole, shape = isinstance(method, Newton), problem.likelihood.quadratic, grid.shape
-    at, last, trace, H, found = land.look(c), np.inf, [], None, None
+    at, last, trace, H, found, arrived = land.look(c), np.inf, [], None, None, False
     for iteration in range(max_steps + 1):
         G = -at.slope / grid.cell
         free = positive.free(c, G) if bounded else None
         kkt = float(np.max(np.abs(G if free is None else G[free]), initial=0.0))
         arrived, most, length, there = on_points and kkt <= enough, np.inf, 0.0, None
         trace.append((at.energy, at.loss, 0.0, kkt))
+        if not np.isfinite(at.energy + kkt):  # a start with no density where data are
+            break
         if arrived:
             if convex or iteration == max_steps:
                 break
@@ -170,7 +160,7 @@ def descend(
             if length == 0.0 or np.array_equal(moved, c):
                 break
             if (on_points and not convex) or bounded:
-                moved = _projected(problem, moved.reshape(shape)).ravel()
+                moved = projected(problem, moved.reshape(shape)).ravel()
                 moved = positive.landed(moved, c, step, length, most) if bounded else moved
         trace[-1] = (*trace[-1][:2], float(length), kkt)
         c, at = moved, there or land.look(moved)
@@ -179,7 +169,7 @@ def descend(
 
 def _halved(
     land: OnPoints | InModes, c: np.ndarray, energy: float, step: np.ndarray, gain: float, noise: float
-) -> tuple[float, Point]:
+) -> tuple[float, Expansion]:
     """A length at which the energy has fallen by enough, from 1 down, and where that leads; 0 if there is none."""
     t = 1.0
     while True:
@@ -220,8 +210,9 @@ def _furthest(land: OnPoints | InModes, c: np.ndarray, energy: float, step: np.n
     return float(optimize.brentq(slope, below, above, xtol=SAME * below, rtol=SAME))  # pyright: ignore[reportArgumentType]
 
 
-def _projected(problem: Problem, field: np.ndarray) -> np.ndarray:
-    return np.asarray(problem.link.project(field), dtype=np.float64)
+def projected(problem: Problem, field: np.ndarray) -> np.ndarray:
+    """The field that fulfils the normalisation."""
+    return np.asarray(problem.link.project(field), dtype=np.float64)  # pyright: ignore[reportArgumentType]
 
 
 def _leave(problem: Problem, field: np.ndarray) -> tuple[np.ndarray | None, float]:
@@ -233,7 +224,7 @@ def _leave(problem: Problem, field: np.ndarray) -> tuple[np.ndarray | None, floa
     here = problem.expand(field).energy
     noise = 10 * ROUNDING * (1 + abs(here))
     for length in 2.0 ** -np.arange(SIDE):
-        tried = [_projected(problem, field + side * length * step) for side in (1, -1)]
+        tried = [projected(problem, field + side * length * step) for side in (1, -1)]
         energies = [problem.expand(one).energy for one in tried]
         if min(energies) < here - noise:
             return tried[int(energies[1] < energies[0] - noise)], float(length)

@@ -8,6 +8,7 @@ at a saddle: it leaves along the direction of most negative curvature, and goes 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.matrices import LearningMatrix, Newton
-from quenched.fields.learner.newton import InModes, OnPoints, descend
+from quenched.fields.learner.newton import InModes, OnPoints, descend, projected
 from quenched.fields.learner.starts import begin, blind, convex, usual
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Modes
@@ -30,8 +31,8 @@ STIFF = 1e3
 """Modes of a log-density on which the prior is this many times as sure as the data are left out: they stay zero."""
 
 
-NEWTON = Newton()
-"""The method, unless another is given."""
+NEWTON, MOST = Newton(), 500
+"""The method and the number of steps, unless others are given."""
 WIDTH = 0.2
 """Least width of the Gaussian at which an iteration in modes begins, as a share of half the grid."""
 
@@ -44,7 +45,7 @@ def solve(
     modes: Any = None,
     start: Any = None,
     tolerance: float = 1e-10,
-    max_steps: int = 500,
+    max_steps: int = MOST,
 ) -> Fitted:
     """Find a field of least energy.
 
@@ -87,7 +88,7 @@ def solve(
     several = isinstance(start, (list, tuple)) and len(start) > 0
     starts = list(start) if several else [start] if start is not None else None
     if modes is not None:
-        return _in_modes(problem, method, modes_of(problem, modes), starts[0] if starts else None, max_steps)
+        return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, method, max_steps)
     fits = [_descended(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]
     found = [fit for fit in fits if fit.converged] or fits
     least = min(fit.energy for fit in found)
@@ -102,8 +103,6 @@ def modes_of(problem: Problem, modes: Any) -> Modes:
     Raises:
         InputError: if the prior is not diagonal in modes.
     """
-    if isinstance(modes, Modes):
-        return _moved_by_data(problem, modes) if problem.link.exponential else modes
     if problem.parts is None:
         raise InputError("Argument `modes` must be None for a prior that is not Gaussian.")
     found = problem.operator.modes(None if modes is True else modes)
@@ -114,21 +113,24 @@ def modes_of(problem: Problem, modes: Any) -> Modes:
     if not (problem.link.linear or blind(problem)):
         raise InputError("Argument `modes` must be None here, because the prior pulls at functions of x alone: use "
                          "the link Logits, or Difference and ThinPlate over the axes y.")  # fmt: skip
-    return _moved_by_data(problem, found.without_constant())
+    return moved_by_data(problem, found.without_constant())
 
 
-def _moved_by_data(problem: Problem, modes: Modes) -> Modes:
+def moved_by_data(problem: Problem, modes: Modes) -> Modes:
     """Without modes that are stiff beside the data."""
-    steps = np.prod([axis.points - 1 for axis in problem.grid.axes])
-    limit = STIFF * problem.likelihood.total / (steps * problem.grid.cell)
+    grid, values = modes.grid, modes.values
+    steps = math.prod(axis.points - 1 for axis in grid.axes)
+    limit = STIFF * problem.likelihood.total / (steps * grid.cell)
     counts = []
-    for edge in (modes.values[:, 0], modes.values[0]):
-        counts.append(max(int(np.sum(edge < limit)), min(len(edge), int(np.sum(edge == 0)) + 1)))
+    for edge in (values[:, 0], values[0]):
+        counts.append(max(int((edge < limit).sum()), min(len(edge), int((edge == 0).sum()) + 1)))
     return modes.first(*counts)
 
 
-def _in_modes(problem: Problem, method: Newton, modes: Modes, start: Any, max_steps: int) -> Fitted:
-    """The minimum among sums of modes."""
+def solve_in_modes(
+    problem: Problem, modes: Modes, start: Any = None, method: LearningMatrix = NEWTON, max_steps: int = MOST
+) -> Fitted:
+    """The minimum among sums of modes, whose values are those of the prior's operator."""
     known, c = None, np.zeros(modes.values.size)
     if isinstance(start, Fitted):
         same = start.modes is not None and start.modes.given is modes.given and start.modes.over is modes.over
@@ -169,7 +171,7 @@ def _descended(problem: Problem, method: LearningMatrix, field: np.ndarray, tole
     size = np.max(data.counts) if hasattr(data, "counts") else np.max(np.abs(problem.expand_data(field)[1]))
     enough = tolerance * max(1.0, float(size) / problem.grid.cell)
     end = descend(land, method, field.ravel(), enough=enough, max_steps=max_steps, convex=convex(problem))
-    found = np.asarray(problem.link.project(end.c.reshape(problem.grid.shape)), dtype=np.float64)
+    found = projected(problem, end.c.reshape(problem.grid.shape))
     kind = Fitted if isinstance(problem.link, Direct) else FittedDensity
     return kind(found, end.outcome, problem, end.trace[-1][0], end.trace[-1][3], steps=tuple(end.trace))
 

@@ -130,8 +130,8 @@ class Axis:
         if self.bend is None:
             return np.linspace(self.low, self.high, self.points)
         centre, width = self.bend
-        ends = np.arcsinh((np.array([self.low, self.high]) - centre) / width)
-        inside = centre + width * np.sinh(np.linspace(*ends, self.points)[1:-1])
+        low, high = np.arcsinh((np.array([self.low, self.high]) - centre) / width)
+        inside = centre + width * np.sinh(np.linspace(low, high, self.points)[1:-1])
         return np.concatenate([[self.low], inside, [self.high]])
 
     @functools.cached_property

@@ -27,9 +27,10 @@ class Likelihood(eqx.Module):
     quadratic: ClassVar[bool] = False  # whether its curvature does not depend on the field
 
     @property
-    @abc.abstractmethod
     def total(self) -> float:
         """How many rows there are, each counted with its weight."""
+        points, weights = (getattr(self, name, None) for name in ("points", "weights"))
+        return float(len(np.asarray(points)) if weights is None else np.sum(weights))
 
     def expand(self, link: Link, field: np.ndarray) -> tuple[float, np.ndarray, Curvature] | None:
         """The energy at a field, its slope and its curvature in closed form on the host; None if there is none."""

@@ -305,6 +305,21 @@ class Waves(Operator):
     def __pow__(self, power: int) -> Operator:
         return Waves(self.grid, self.values ** checks.whole("power", power, least=1), self.orders)
 
+    def roughen(self, deviation: float, count: int) -> Waves:
+        """The operator of its field plus an independent rough one: covariances add.
+
+        Args:
+            deviation: standard deviation of the rough field at each point.
+            count: how many modes it has, the smoothest that are not free; all are equally strong.
+        """
+        checks.positive("deviation", checks.number("deviation", deviation))
+        values = np.broadcast_to(self.values, self.grid.shape)
+        place = np.argsort(np.argsort(values, axis=None, kind="stable")).reshape(values.shape)
+        taken = (values > 0) & (place < checks.whole("count", count, least=1))
+        variance = deviation**2 * self.grid.size / max(int(taken.sum()), 1)
+        smooth = np.where(taken, values, 1.0)
+        return Waves(self.grid, np.where(taken, smooth / (1 + self.grid.cell * variance * smooth), values), self.orders)
+
 
 def _factor(value: Any) -> float:
     if not isinstance(value, (int, float, np.number)) or not np.isfinite(value) or value < 0:

@@ -222,15 +222,15 @@ def _paths(
 ) -> list[Trial]:
     """Trials at falling strengths along y, for falling strengths along x, as long as the evidence is not lost."""
     plates = ThinPlate(grid, order, grid.given[0]), ThinPlate(grid, ORDER, grid.over[0])
-    link, volume = Logits(grid), grid.given[0].length * grid.over[0].length
+    volume = grid.given[0].length * grid.over[0].length
     rough = [np.ravel(plate.values)[:most] * volume for plate, most in zip(plates, MODES, strict=True)]  # pyright: ignore[reportAttributeAccessIssue]
     xs, ys = (_strengths(s, data.total) for s in rough) if strength is None else ([strength[0]], [strength[1]])
-    modes = (plates[0] + plates[1]).modes(MODES).without_constant()
+    problem = Problem(data, Logits(grid), Gaussian(plates[0] + plates[1]))
+    modes = problem.operator.modes(MODES).without_constant()
 
     def ask(pair: tuple[float, float], start: Any) -> Trial:
         x, y = pair
         values = (x * rough[0][:, None] + y * rough[1][1:]) / volume
-        problem = Problem(data, link, Gaussian(x * plates[0] + y * plates[1]))
         scaled = dataclasses.replace(modes, values=values)
         share = prior / len(xs) / len(ys)
         return attempt(problem, scaled, order=order, strength=pair, prior=share, start=start)

@@ -4,6 +4,11 @@ The log-density is a field on a grid of hats and tails with the prior that its $
 three dimensions that of a thin plate. The posterior of $\ln P$ is the mixture over orders and strengths (see
 `quenched.fields.practice.evidence`), equally probable on a logarithmic scale of lengths; its mean is the estimate, and
 its mean and variance make the band.
+
+One strength for all places is too little for a density of one column with narrow parts and wide ones. So two more ideas
+are weighed beside it, by their evidence too: the log-density is a smooth field *plus* an independent rough one, small
+and without memory beyond a sixtieth of the grid, as long as rows are too few to decide fine structure; or the density
+is a mixture of few Gaussians (see `quenched.fields.learner.templates`). What the rows do not decide widens the band.
 """
 
 from __future__ import annotations
@@ -11,11 +16,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 
 from quenched.core import checks
 from quenched.core.types import InputError
+from quenched.fields.learner.templates import Template, templates
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import DensityData
 from quenched.fields.model.links import LogDensity
@@ -38,8 +45,15 @@ LOST = 12.0
 """A path ends when the logarithm of the evidence is so much below its best."""
 NEGLIGIBLE = 1e-4
 """Shares of the posterior that are left out."""
-POINTS = {1: (100, 200, 400), 2: (64,), 3: (24,)}
+TEMPLATES, MOST = 0.3, 8
+"""How probable mixtures of Gaussians are beforehand, and their components at most."""
+ROUGH, DEVIATIONS, SCALES, FEW = 0.5, (0.2, 0.5), 60, 3000
+"""How probable an additional rough field is beforehand; its standard deviations; how many modes it has; and the number
+of rows from which on it is not asked for."""
+POINTS = {1: (200, 400), 2: (64,), 3: (24,)}
 """Of each axis, by dimension: few sizes, so that the modes of one fit serve the next."""
+ENOUGH = 500
+"""Rows from which on they may show finer structure than that of their middle half: the finest grid is used."""
 COARSE, WIDE = 0.4, 40.0
 """A grid whose spacing is a larger share of the deviation of the data's middle half does not resolve it; and a range of
 so many of these deviations is that of heavy tails: the axis is bent about the middle."""
@@ -68,7 +82,40 @@ class Estimate:
     mixture: Mixture
 
 
-def estimate(grid: Grid, counts: np.ndarray, *, order: int | None = None, strength: float | None = None) -> Estimate:
+@dataclasses.dataclass(frozen=True)
+class Parametric:
+    """A mixture of Gaussians as a trial: how probable it is beforehand, and what the data say."""
+
+    template: Template
+    rows: float
+    prior: float
+    order: int = 0
+    strength: float = np.inf
+    converged: bool = True
+
+    @property
+    def components(self) -> int:
+        """How many Gaussians."""
+        return len(self.template.shares)
+
+    @property
+    def evidence(self) -> float:
+        """The logarithm of the probability of the data, with the prior of unit information."""
+        return self.template.likelihood - self.template.freedom / 2 * math.log(self.rows)
+
+    @property
+    def field(self) -> np.ndarray:
+        """The log-density."""
+        return self.template.log_density
+
+    def variance(self) -> np.ndarray:
+        r"""Of $\ln P$ at each point of the grid."""
+        return self.template.variance(self.rows)
+
+
+def estimate(
+    grid: Grid, counts: np.ndarray, *, order: int | None = None, strength: float | None = None, smooth: bool = False
+) -> Estimate:
     """The posterior of the log-density of rows that were counted on a grid.
 
     Args:
@@ -76,6 +123,7 @@ def estimate(grid: Grid, counts: np.ndarray, *, order: int | None = None, streng
         counts: rows at its points, as `Grid.counts` gives them.
         order: of the derivative that is small; by default all of `ORDERS`.
         strength: of the prior; by default all.
+        smooth: whether smooth fields alone are tried, as they are where an order is given.
 
     Raises:
         InputError: if the strength is too small for so many rows on so many points.
@@ -83,21 +131,56 @@ def estimate(grid: Grid, counts: np.ndarray, *, order: int | None = None, streng
     data = DensityData(None, None, counts)
     modes = {k: ThinPlate(grid, k).modes().without_constant() for k in (ORDERS if order is None else [order])}
     tried = {k: m for k, m in modes.items() if k == min(modes) or data.total >= ROWS * np.sum(m.values == 0)}
-    total = sum(ORDERS.get(k, 1.0) for k in tried)
-    paths = [_path(grid, data, k, m, ORDERS.get(k, 1.0) / total, strength) for k, m in tried.items()]
-    mixture = weigh([trial for path in paths for trial in path])
+    several = order is None and len(grid.axes) == 1 and not smooth
+    parametric = _parametric(grid, counts, data.total) if several else []
+    total = sum(ORDERS.get(k, 1.0) for k in tried) / (1 - sum(trial.prior for trial in parametric))
+    trials: list[Any] = parametric
+    for k, m in tried.items():
+        path = _path(grid, data, k, m, ORDERS.get(k, 1.0) / total, strength)
+        trials += _roughened(grid, data, m, path) if several and data.total < FEW else path
+    mixture = weigh(trials)
     kept = np.flatnonzero(mixture.shares > NEGLIGIBLE)
     p = mixture.shares[kept] / mixture.shares[kept].sum()
-    means = np.stack([mixture.trials[i].fit.field for i in kept])
-    variances = np.stack([mixture.trials[i].posterior.log_density_variance() for i in kept])
+    means = np.stack([mixture.trials[i].field for i in kept])
+    variances = np.stack([mixture.trials[i].variance() for i in kept])
     mean = np.tensordot(p, means, axes=1)
     deviation = np.sqrt(np.tensordot(p, variances + (means - mean) ** 2, axes=1))
     return Estimate(grid, mean - np.log(np.sum(grid.weights * np.exp(mean))), deviation, mixture)
 
 
+def _parametric(grid: Grid, counts: np.ndarray, rows: float) -> list[Parametric]:
+    """Mixtures of two and more Gaussians, as long as rows decide them and the evidence is not lost."""
+    found: list[Parametric] = []
+    for template in templates(grid.axes[0].coordinates, grid.weights.ravel(), counts.ravel(), MOST):
+        if rows < ROWS * template.freedom or template.shares.min() < 2 / rows:
+            break
+        found.append(Parametric(template, rows, 1 / len(template.shares)))
+        if found[-1].evidence < max(trial.evidence for trial in found) - LOST / 2:
+            break
+    found = found[1:]  # one Gaussian is the smooth field of order 3 at infinite strength
+    total = sum(trial.prior for trial in found)
+    return [dataclasses.replace(trial, prior=TEMPLATES * trial.prior / total) for trial in found]
+
+
+def _roughened(grid: Grid, data: DensityData, modes: Modes, path: list[Trial]) -> list[Trial]:
+    """The trials of a path, and some about the best of them with a rough field added."""
+    best, prior = int(np.argmax([trial.evidence for trial in path])), ROUGH / len(DEVIATIONS)
+    picked = sorted({max(best - back, 0) for back in (0, 2, 4, 6)})
+    trials = [dataclasses.replace(trial, prior=(1 - ROUGH) * trial.prior) for trial in path]
+    for deviation in DEVIATIONS:
+        for trial in (path[i] for i in picked):  # each stands for two strengths
+            operator: Any = trial.strength * ThinPlate(grid, trial.order)
+            operator = operator.roughen(deviation, SCALES)
+            problem = Problem(data, LogDensity(grid), Gaussian(operator))
+            rough = dataclasses.replace(modes, values=operator.values[None, 1:])
+            trials.append(attempt(problem, rough, order=trial.order, strength=trial.strength,
+                                  prior=2 * prior * trial.prior, start=trial.fit))  # fmt: skip
+    return trials
+
+
 def _path(grid: Grid, data: DensityData, order: int, modes: Modes, prior: float, strength: float | None) -> list[Trial]:
     """Trials at falling strengths, or at one."""
-    n, plate, link = data.total, ThinPlate(grid, order), LogDensity(grid)
+    n, problem = data.total, Problem(data, LogDensity(grid), Gaussian(ThinPlate(grid, order)))
     s = modes.values[0] * math.prod(
         axis.length for axis in grid.axes
     )  # in coordinates in which the grid has unit length
@@ -110,7 +193,6 @@ def _path(grid: Grid, data: DensityData, order: int, modes: Modes, prior: float,
     strengths = np.geomspace(top, bottom, count).tolist() if strength is None else [strength]
 
     def ask(lam: float, start: object) -> Trial:
-        problem = Problem(data, link, Gaussian(lam * plate))
         return attempt(problem, modes.times(lam), order=order, strength=lam, prior=prior / len(strengths), start=start)
 
     return follow(ask, strengths, LOST)
@@ -164,7 +246,7 @@ def _axis(
             tails[side] = TAIL
     length, (middle, deviation) = ends[1] - ends[0], _middle(x, weights)
     bend = (middle, deviation) if length > WIDE * deviation > 0 else None
-    needed = 10 * length / deviation * (n / 1e3) ** (1 / 7) if deviation > 0 else np.inf
+    needed = 10 * length / deviation * (n / 1e3) ** (1 / 7) if deviation > 0 and n < ENOUGH else np.inf
     count = next((count for count in choices if count >= needed), choices[-1])
     if length > COARSE * deviation * choices[-1] and len(choices) > 1 and bend is None:
         warnings.warn("The range of the data is so wide that the grid cannot resolve their middle half: give `bounds`, "
@@ -174,6 +256,10 @@ def _axis(
 
 def _middle(x: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """The median, and the deviation of a Gaussian with the quartiles of the data."""
-    order = np.argsort(x)
-    low, middle, high = x[order][np.searchsorted(np.cumsum(weights[order]) / weights.sum(), [0.25, 0.5, 0.75])]
+    if np.ptp(weights) == 0:
+        at = np.ceil(len(x) * np.array([0.25, 0.5, 0.75])).astype(int) - 1
+        low, middle, high = np.partition(x, at)[at]
+    else:
+        order = np.argsort(x)
+        low, middle, high = x[order][np.searchsorted(np.cumsum(weights[order]) / weights.sum(), [0.25, 0.5, 0.75])]
     return float(middle), float(high - low) / 1.35

@@ -39,9 +39,10 @@ def suggested(x: np.ndarray, weights: np.ndarray, bounds: Bounds, points: int | 
     """
     if weights.sum() < ROWS or not x.min() < x.max():
         return None, None
+    order = np.argsort(x)
     tried: list[float | None] = [None, None]
-    for side, sign in enumerate((1, -1)):
-        end = _edge(sign * x, weights) if bounds[side] is None else None
+    for side, (sign, rows) in enumerate(((1, order), (-1, order[::-1]))):
+        end = _edge(sign * x[rows], weights[rows]) if bounds[side] is None else None
         tried[side] = None if end is None else sign * end
     if tried == [None, None]:
         return None, None
@@ -63,19 +64,18 @@ def suggested(x: np.ndarray, weights: np.ndarray, bounds: Bounds, points: int | 
 def _evidence(x: np.ndarray, weights: np.ndarray, bounds: Bounds, points: int | None) -> float:
     rows = x[:, None]
     grid = grid_for(rows, weights, bounds=[bounds], points=[points], extend=False)
-    return estimate(grid, grid.counts(rows, weights)).mixture.log_evidence
+    return estimate(grid, grid.counts(rows, weights), smooth=True).mixture.log_evidence
 
 
 def _edge(x: np.ndarray, weights: np.ndarray) -> float | None:
-    """A lower bound that the rows suggest by themselves."""
-    order = np.argsort(x)
-    x, total = x[order], np.cumsum(weights[order])
+    """A lower bound that rising rows suggest by themselves."""
+    total = np.cumsum(weights)
     count = max(SHARE * total[-1], FEWEST)
     last = int(np.searchsorted(total, count))
     if last >= len(x) or not x[0] < x[last]:
         return None
     place = (x[1:last] - x[0]) / (x[last] - x[0])
-    if len(place) == 0 or np.average(place, weights=weights[order][1:last]) > 0.5 + SURE / np.sqrt(12 * count):
+    if len(place) == 0 or np.average(place, weights=weights[1:last]) > 0.5 + SURE / np.sqrt(12 * count):
         return None
     return _roundest(float(x[0] - REACH * (x[last] - x[0]) / count), float(x[0]))
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from quenched.core.types import Outcome
 from quenched.fields.learner.fitted import Fitted
-from quenched.fields.learner.solving import solve
+from quenched.fields.learner.solving import moved_by_data, solve_in_modes
 from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
 from quenched.fields.theory.laplace import Laplace, laplace
@@ -31,16 +31,32 @@ class Trial:
     prior: float
     fit: Fitted
     posterior: Laplace
+    components: int = 0
 
     @property
     def evidence(self) -> float:
         """The logarithm of the probability of the data."""
         return self.posterior.log_evidence
 
+    @property
+    def field(self) -> np.ndarray:
+        """The mean of the posterior."""
+        return self.fit.field
+
+    @property
+    def converged(self) -> bool:
+        """Whether the minimum was found."""
+        return self.fit.converged
+
+    def variance(self) -> np.ndarray:
+        r"""Of $\ln P$ at each point of the grid."""
+        return self.posterior.log_density_variance()
+
 
 def attempt(problem: Problem, modes: Modes, *, order: int, strength: Any, prior: float, start: Any = None) -> Trial:
-    """Solve a problem in modes, and weigh it."""
-    fit = solve(problem, modes=modes, start=start)
+    """Solve a problem in modes, which carry the strength of its prior, and weigh it."""
+    used = moved_by_data(problem, modes) if problem.link.exponential else modes
+    fit = solve_in_modes(problem, used, start)
     return Trial(order, strength, prior, fit, laplace(problem, fit, unit_information=True))
 
 
@@ -58,7 +74,7 @@ def follow(ask: Callable[[Any, Any], Trial], strengths: Sequence[Any], lost: flo
 class Mixture:
     """Trials and their shares of the posterior probability."""
 
-    trials: list[Trial]
+    trials: list[Any]
     shares: np.ndarray
     log_evidence: float
 
@@ -70,18 +86,19 @@ class Mixture:
     @property
     def outcome(self) -> Outcome:
         """Whether all minima were found."""
-        return Outcome.converged if all(trial.fit.converged for trial in self.trials) else Outcome.stalled
+        return Outcome.converged if all(trial.converged for trial in self.trials) else Outcome.stalled
 
     def path(self, names: Sequence[str] = ("strength",)) -> np.ndarray:
-        """What was tried: order, strengths, logarithm of the evidence and share."""
-        rows = [(t.order, *np.atleast_1d(t.strength), t.evidence, share)
+        """What was tried: order, components of a template, strengths, logarithm of the evidence and share."""
+        rows = [(t.order, t.components, *np.atleast_1d(t.strength), t.evidence, share)
                 for t, share in zip(self.trials, self.shares, strict=True)]  # fmt: skip
-        return np.array(rows, dtype=[("order", int), *((name, float) for name in (*names, "log_evidence", "share"))])
+        numbers = [(name, float) for name in (*names, "log_evidence", "share")]
+        return np.array(rows, dtype=[("order", int), ("components", int), *numbers])
 
 
-def weigh(trials: list[Trial]) -> Mixture:
+def weigh(trials: Sequence[Any]) -> Mixture:
     """Shares by evidence and by what was probable beforehand."""
     logs = np.array([trial.evidence + np.log(trial.prior) for trial in trials])
     evidence = np.logaddexp.reduce(logs)
     shares = np.exp(logs - evidence)
-    return Mixture(trials, shares / shares.sum(), float(evidence))
+    return Mixture(list(trials), shares / shares.sum(), float(evidence))

@@ -120,14 +120,14 @@ class _Search:
     data: GaussianData
     grid: Grid
     order: int
+    problem: Problem
     modes: Modes
     scatter: float
 
     def look(self, gamma: float, strength: float | None, noise: float | None, start: object) -> _Found:
         r"""What the data say of one $\gamma$; noise and strength follow, where they are not given."""
-        problem = Problem(self.data, Direct(self.grid), Gaussian(gamma * ThinPlate(self.grid, self.order)))
         modes = self.modes.times(gamma)
-        trial = attempt(problem, modes, order=self.order, strength=gamma, prior=1.0, start=start)
+        trial = attempt(self.problem, modes, order=self.order, strength=gamma, prior=1.0, start=start)
         n, f, h = self.data.total, int(np.sum(modes.values == 0)), trial.fit.field
         # The misfit from what is left, not as a difference of squares: a function through all values leaves 1e-8.
         bent = self.grid.cell * float(modes.values.ravel() @ modes.coefficients(h) ** 2)
@@ -200,7 +200,10 @@ def learn(
     mean = np.bincount(where, weights * y) / w
     scatter = float(weights @ (y - mean[where]) ** 2)
     data = GaussianData(places, mean, weights=w).prepared(grid)
-    searches = [_Search(data, grid, k, ThinPlate(grid, k).modes(), scatter) for k in ([order] if order else ORDERS)]
+    searches = []
+    for k in [order] if order else ORDERS:
+        problem = Problem(data, Direct(grid), Gaussian(ThinPlate(grid, k)))
+        searches.append(_Search(data, grid, k, problem, problem.operator.modes(), scatter))
     found = [search.best(strength and strength * scale**2, noise and noise / scale**2) for search in searches]
     decided = [one for one in found if one is not None]
     if not decided:

@@ -1,7 +1,7 @@
 """The procedure: deterministic annealing of a mixture of Gaussians, of any number and on any table.
 
 Files: `em` is EM for spherical and diagonal widths, many mixtures side by side; `annealing` lowers the width from split
-to split, `tree` records the splits, `fit` is the verb.
+to split, `fit` is the verb.
 """
 
 from quenched.mixtures.learner.em import Climbed, Freedom, Gaussians, climb, rows_of

@@ -16,11 +16,11 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 
 from quenched.core.types import InputError
 from quenched.mixtures.learner.em import Climbed, Freedom, Gaussians, Rows, climb
-from quenched.mixtures.learner.tree import Tree
-from quenched.mixtures.model import Annealed, Diagonal, MaximumLikelihood, Spherical
+from quenched.mixtures.model import Annealed, Diagonal, MaximumLikelihood
 
 CRITICAL = 1e-3
 """A cluster whose variance is within this share of the width splits."""
@@ -30,36 +30,18 @@ ROUGH, COARSE = 10.0, 1e-5
 """How much less accurate than the last one the stages of annealing are; what suffices for them at given widths."""
 
 
-class Settings(NamedTuple):
-    """What to fit, and how accurately."""
-
-    rule: MaximumLikelihood | Spherical | Diagonal
-    components: int
-    accuracy: float
-    passes: int
-
-    @property
-    def equal(self) -> bool:
-        """Whether all weights are equal."""
-        return isinstance(self.rule, MaximumLikelihood) or self.rule.equal_weights
-
-
 def critical(rows: Rows, centre: np.ndarray, r: np.ndarray) -> tuple[float, np.ndarray, float]:
-    r"""The largest variance of a cluster's rows, its direction, and the fourth moment along it over its square.
-
-    Args:
-        rows: the data.
-        centre: $c_k$ `[N]`.
-        r: responsibilities of the cluster `[n]`.
-    """
+    """The largest variance of a cluster's rows, its direction, and the fourth moment along it over its square."""
     from scipy import linalg
+    from scipy.sparse import linalg as sparse
 
     share = rows.omega * r
     share = share / max(share.sum(), np.finfo(float).tiny)
     Y = np.sqrt(share)[:, None] * (rows.Z - centre)
     n, N = Y.shape
     if min(n, N) > DENSE:
-        v = _lanczos(Y)
+        covariance: Any = sparse.LinearOperator((N, N), matvec=lambda v: Y.T @ (Y @ v), dtype=float)  # pyright: ignore
+        v = sparse.eigsh(covariance, k=1, v0=Y.T @ np.linalg.norm(Y, axis=1), tol=1e-6)[1][:, 0]  # pyright: ignore
     elif N <= n:
         v = linalg.eigh(Y.T @ Y, subset_by_index=[N - 1, N - 1])[1][:, 0]
     else:
@@ -72,20 +54,10 @@ def critical(rows: Rows, centre: np.ndarray, r: np.ndarray) -> tuple[float, np.n
     return spread, v, float(share @ along**4)
 
 
-def _lanczos(Y: np.ndarray) -> np.ndarray:
-    """The direction of largest variance of many rows with many features, without forming the covariance."""
-    from scipy.sparse import linalg
-
-    N = Y.shape[1]
-    covariance: Any = linalg.LinearOperator((N, N), matvec=lambda v: Y.T @ (Y @ v), dtype=float)  # pyright: ignore[reportCallIssue]
-    start = Y.T @ np.linalg.norm(Y, axis=1)
-    return linalg.eigsh(covariance, k=1, v0=start, tol=1e-6)[1][:, 0]  # pyright: ignore[reportArgumentType]
-
-
 class Cluster(NamedTuple):
     """Coincident centres."""
 
-    node: int  # in the tree
+    node: int  # in the tree of splits: 0 is all rows, a split makes two new nodes
     centres: int  # how many
 
 
@@ -94,44 +66,56 @@ class Annealing:
 
     Args:
         rows: the data.
-        how: what to fit.
+        rule: what to fit.
+        components: how many Gaussians.
         start: the schedule; or Gaussians at which EM begins, without annealing.
         rng: of the noise.
+        accuracy: of the last stage.
+        most: EM steps at most, until `passes` is set to zero again.
     """
 
-    def __init__(self, rows: Rows, how: Settings, start: Annealed | Gaussians, rng: np.random.Generator):
-        self.rows, self.how, self.rng = rows, how, rng
-        self.tree, self.passes, self.last = Tree(), 0, 0.0
-        N, features = rows.Z.shape[1], rows.squares.shape[1]
+    def __init__(
+        self, rows: Rows, rule: Any, components: int, start: Annealed | Gaussians, rng: np.random.Generator,
+        *, accuracy: float, most: int,
+    ):  # fmt: skip
+        self.rows, self.rule, self.components, self.rng, self.accuracy, self.most = (
+            rows, rule, components, rng, accuracy, most
+        )  # fmt: skip
+        self.given = isinstance(rule, MaximumLikelihood)
+        self.equal = self.given or rule.equal_weights
+        self.splits: list[tuple[int, float, np.ndarray]] = []  # which node, at which width, in which direction
+        self.passes, self.last, self.r = 0, 0.0, np.ones((1, len(rows.Z)))
         if isinstance(start, Gaussians):
             self.schedule, self.gaussians, self.clusters = Annealed(), start, [Cluster(0, 1)] * len(start.weights)
         else:
-            self.schedule, self.clusters = start, [Cluster(0, how.components)]
-            self.gaussians = Gaussians(np.zeros((1, N)), np.ones((1, features)), np.ones(1))
+            self.schedule, self.clusters = start, [Cluster(0, components)]
+            self.gaussians = Gaussians(np.zeros((1, rows.Z.shape[1])), np.ones((1, rows.squares.shape[1])), np.ones(1))
         self.width = self.before = np.inf if self.schedule.from_width is None else float(self.schedule.from_width)
-        self.r = np.ones((1, len(rows.Z)))
+
+    @functools.cached_property
+    def variance(self) -> float:
+        """Of all rows, all features together."""
+        return float(self.rows.omega @ self.rows.squares.sum(axis=1))
 
     def finish(self, width: float | None = None) -> Climbed:
-        """Anneal to a width; or until all centres have parted, and on to the likeliest widths.
-
-        Args:
-            width: below the last one.
-        """
+        """Anneal to a width; or until all centres have parted, and on to the likeliest widths. One entry a centre."""
         self.last = 0.0 if width is None else width
         self.descend()
-        if width is not None:
+        if width is None:
+            least = float(self.rule.least) * self.variance / self.rows.Z.shape[1]
+            done = self.climb(Freedom(not self.equal, widths=True, common=self.rule.common, least=least), self.accuracy)
+        else:
             if self.width < np.inf:
                 self.lower(width)
-            return self.settle(width, self.how.accuracy)
-        rule: Any = self.how.rule
-        free = Freedom(not self.how.equal, widths=True, common=rule.common, least=float(rule.least) * self.unit())
-        return self.climb(free, self.how.accuracy)
+            done = self.settle(width, self.accuracy)
+        counts, g = [c.centres for c in self.clusters], done.gaussians
+        g = Gaussians(*(np.repeat(leaf, counts, axis=0) for leaf in g._replace(weights=g.weights / counts)))
+        return done._replace(gaussians=g)
 
     def climb(self, free: Freedom, accuracy: float) -> Climbed:
         """EM from the present Gaussians."""
-        left = max(1, self.how.passes - self.passes)
-        given = isinstance(self.how.rule, MaximumLikelihood)  # otherwise stages need not be accurate
-        done = climb(self.rows, self.gaussians, free, accuracy=accuracy, passes=left, stretch=given)
+        left = max(1, self.most - self.passes)  # of free widths, stages need not be accurate
+        done = climb(self.rows, self.gaussians, free, accuracy=accuracy, passes=left, stretch=self.given)
         self.gaussians, self.r, self.passes = done.gaussians, done.r, self.passes + int(done.passes)
         return done
 
@@ -139,13 +123,17 @@ class Annealing:
         """EM at a given width; as a stage of the annealing, unless its accuracy is given."""
         self.before, self.width = self.width, width
         self.gaussians = self.gaussians._replace(widths=np.full_like(self.gaussians.widths, width))
-        least = COARSE if isinstance(self.how.rule, MaximumLikelihood) else 0.0
-        return self.climb(Freedom(weights=not self.how.equal), accuracy or max(ROUGH * self.how.accuracy, least))
+        rough = max(ROUGH * self.accuracy, COARSE if self.given else 0.0)
+        return self.climb(Freedom(weights=not self.equal), accuracy or rough)
 
     def lower(self, width: float) -> None:
         """Let the width fall in steps."""
         while self.width > width:
             self.settle(max(width, self.width * (1 - float(self.schedule.step))))
+
+    @functools.cached_property
+    def _whole(self) -> tuple[float, np.ndarray, float]:
+        return critical(self.rows, self.gaussians.centres[0], self.r[0])
 
     def unstable(self) -> tuple[int, float, np.ndarray, float]:
         """Of the clusters that can split the one that does so first: its place, variance, direction, fourth moment."""
@@ -155,10 +143,6 @@ class Annealing:
                  for k, cluster in enumerate(self.clusters) if cluster.centres > 1]  # fmt: skip
         return max(found, key=lambda one: one[1])
 
-    @functools.cached_property
-    def _whole(self) -> tuple[float, np.ndarray, float]:
-        return critical(self.rows, self.gaussians.centres[0], self.r[0])
-
     def split(self, k: int, spread: float, v: np.ndarray, fourth: float) -> None:
         r"""Split a cluster of variance $\lambda$ and go on a little below it.
 
@@ -166,29 +150,29 @@ class Annealing:
         \langle y^4 \rangle/3\sigma^3$, has its fixed point.
         """
         sigma = max(self.last, min(self.width, spread * (1 - float(self.schedule.step))))
-        g, count = self.gaussians, self.clusters[k].centres
-        counts = (count - count // 2, count // 2) if self.how.equal else (count, count)
+        g, (node, count) = self.gaussians, self.clusters.pop(k)
+        counts = (count - count // 2, count // 2) if self.equal else (count, count)
         if counts[0] != counts[1]:
             v = v * self.rng.choice([-1, 1])  # which side gets more centres
-        self.tree.split(self.clusters[k].node, min(spread, self.before, self.tree.last), v)
+        latest = self.splits[-1][1] if self.splits else np.inf
+        self.splits.append((node, min(spread, self.before, latest), v))
         noisy = v + float(self.schedule.noise) * self.rng.normal(size=len(v)) / np.sqrt(len(v))
         delta = sigma / spread * np.sqrt(3 * (spread - sigma) / fourth) * noisy
-        share = np.array(counts) / sum(counts)
         centres = np.vstack([np.delete(g.centres, k, axis=0), g.centres[k] + delta, g.centres[k] - delta])
-        weights = np.append(np.delete(g.weights, k), g.weights[k] * share)
-        self.clusters.pop(k)
-        self.clusters += [Cluster(self.tree.nodes - 2, counts[0]), Cluster(self.tree.nodes - 1, counts[1])]
+        weights = np.append(np.delete(g.weights, k), g.weights[k] * np.array(counts) / sum(counts))
+        new = 2 * len(self.splits) - 1
+        self.clusters += [Cluster(new, counts[0]), Cluster(new + 1, counts[1])]
         self.gaussians = Gaussians(centres, np.repeat(g.widths[:1], len(centres), axis=0), weights)
         self.settle(sigma)
-        if not self.how.equal and len(self.clusters) == self.how.components:
+        if not self.equal and len(self.clusters) == self.components:
             self.clusters = [Cluster(c.node, 1) for c in self.clusters]
 
     def descend(self) -> None:
         """Lower the width, split by split, until no centres are left to part or the last width is reached."""
         while any(c.centres > 1 for c in self.clusters):
             k, spread, v, fourth = self.unstable()
-            if not spread > np.finfo(float).eps * float(self.rows.omega @ self.rows.squares.sum(axis=1)):
-                raise InputError(f"Argument `data` must hold at least {self.how.components} different rows, but it "
+            if not spread > np.finfo(float).eps * self.variance:
+                raise InputError(f"Argument `data` must hold at least {self.components} different rows, but it "
                                  f"holds {len(self.clusters)}.")  # fmt: skip
             if spread <= self.last:
                 break
@@ -197,6 +181,23 @@ class Annealing:
             else:
                 self.lower(spread)
 
-    def unit(self) -> float:
-        """The mean variance of a feature."""
-        return float(self.rows.omega @ self.rows.squares.sum(axis=1)) / self.rows.Z.shape[1]
+    def tabulate(self, weights: np.ndarray) -> xr.Dataset:
+        """The splitting sequence, given the weight of each component; directions are in the units of the data."""
+        parents, widths, directions = zip(*self.splits, strict=True) if self.splits else ((), (), ())
+        leaves = np.repeat([c.node for c in self.clusters], [c.centres for c in self.clusters])
+        first, unit = 1 + 2 * np.arange(len(parents)), self.rows.unit
+        share = np.bincount(leaves, weights, 1 + 2 * len(parents))
+        for node, half in reversed(list(zip(parents, first, strict=True))):
+            share[node] = share[half] + share[half + 1]
+        along = np.reshape(directions, (len(parents), len(unit))) * unit
+        return xr.Dataset(
+            {
+                "width": ("split", np.array(widths, float)),
+                "cluster": ("split", np.array(parents, int)),
+                "into": (("split", "half"), np.stack([first, first + 1], axis=1)),
+                "direction": (("split", "feature"), along / np.linalg.norm(along, axis=1, keepdims=True)),
+                "share": ("node", share),
+                "leaf": ("component", leaves),
+            },
+            attrs={"science": "mixtures", "source": "annealing", "relative": int(isinstance(self.rule, Diagonal))},
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,7 +12,7 @@ import xarray as xr
 
 from quenched.core import checks
 from quenched.core.types import InputError, Key, Outcome
-from quenched.mixtures.learner.annealing import Annealing, Settings
+from quenched.mixtures.learner.annealing import Annealing
 from quenched.mixtures.learner.em import Climbed, Gaussians, Rows, log_densities, rows_of
 from quenched.mixtures.model import Annealed, Diagonal, MaximumLikelihood, RandomStart, Spherical
 
@@ -53,57 +53,30 @@ class Fitted:
             return log_densities(rows_of(X - centre, np.ones(len(X)), diagonal=diagonal), g).T
 
 
-class Scale(NamedTuple):
-    """How the rows were moved and stretched."""
-
-    mean: np.ndarray  # [N]
-    unit: np.ndarray  # [N]; ones unless `Diagonal`
-
-
-def _read(data: Any, sample_weight: Any, components: int) -> tuple[np.ndarray, np.ndarray]:
-    """Check the data; drop rows of weight zero; make the weights add up to 1."""
+def _read(data: Any, sample_weight: Any, rule: Any, components: int) -> Rows:
+    """Rows that have a weight, about their mean; for `Diagonal` in units of each feature's standard deviation."""
     X, omega = checks.table(data, sample_weight)
     present = omega > 0
     if present.sum() < components:
         raise InputError(f"Argument `data` must have at least as many rows as there are components, {components}, "
                          f"but it has {present.sum()}.")  # fmt: skip
-    return (X, omega / omega.sum()) if present.all() else (X[present], omega[present] / omega[present].sum())
-
-
-def _scale(X: np.ndarray, omega: np.ndarray, rule: Any) -> tuple[Rows, Scale]:
-    """Rows about their mean; for `Diagonal` in units of each feature's standard deviation."""
+    if not present.all():
+        X, omega = X[present], omega[present]
+    omega, diagonal = omega / omega.sum(), isinstance(rule, Diagonal)
     mean = omega @ X
     Z = X - mean
     deviation = np.sqrt(omega @ (Z * Z))
     constant = deviation <= CONSTANT * np.abs(mean)
     Z[:, constant] = 0.0
-    unit = np.where(constant, 1.0, deviation) if isinstance(rule, Diagonal) else np.ones(len(mean))
-    Z = Z / unit if isinstance(rule, Diagonal) else Z
-    return rows_of(Z, omega, diagonal=isinstance(rule, Diagonal)), Scale(mean, unit)
+    unit = np.where(constant, 1.0, deviation) if diagonal else np.ones(len(mean))
+    return rows_of(Z / unit if diagonal else Z, omega, diagonal=diagonal, mean=mean, unit=unit)
 
 
-def _fitted(state: Annealing, done: Climbed, scale: Scale) -> Fitted:
-    """The present Gaussians of an annealing in the units of the data."""
-    g, diagonal = done.gaussians, isinstance(state.how.rule, Diagonal)
-    counts = [c.centres for c in state.clusters]
-    g = Gaussians(*(np.repeat(leaf, counts, axis=0) for leaf in g._replace(weights=g.weights / counts)))
-    leaves = np.repeat([c.node for c in state.clusters], counts)
-    return Fitted(
-        centres=scale.mean + g.centres * scale.unit,
-        widths=g.widths * scale.unit**2 if diagonal else g.widths[:, 0],
-        weights=g.weights,
-        log_likelihood=float(done.log_likelihood) - float(np.sum(np.log(scale.unit))),
-        splits=state.tree.table(g.weights, leaves, scale.unit, relative=diagonal),
-        passes=state.passes,
-        outcome=Outcome.converged if done.converged else Outcome.stalled,
-    )
-
-
-def _begin(start: Any, rows: Rows, scale: Scale, how: Settings, rng: np.random.Generator) -> Annealed | Gaussians:
+def _begin(start: Any, rows: Rows, rule: Any, K: int, rng: np.random.Generator) -> Annealed | Gaussians:
     """A schedule; or Gaussians in the units of the rows: random, given, or with the widths around given centres."""
     if isinstance(start, Annealed):
         return start
-    K, N, features = how.components, rows.Z.shape[1], rows.squares.shape[1]
+    N, features = rows.Z.shape[1], rows.squares.shape[1]
     if isinstance(start, RandomStart):
         v = rng.normal(size=(K, N))
         v = v - v.mean(axis=0) if K > 1 else v
@@ -113,61 +86,36 @@ def _begin(start: Any, rows: Rows, scale: Scale, how: Settings, rng: np.random.G
         if given.shape != (K, N) or not np.all(np.isfinite(given)):
             raise InputError(f"Argument `start` must be Annealed(), RandomStart() or finite centres of shape "
                              f"[{K}, {N}], but its shape is {given.shape}.")  # fmt: skip
-        centres = (given - scale.mean) / scale.unit
+        centres = (given - rows.mean) / rows.unit
     equal = Gaussians(centres, np.ones((K, features)), np.full(K, 1 / K))
-    if isinstance(how.rule, MaximumLikelihood):
+    if isinstance(rule, MaximumLikelihood):
         return equal
     if isinstance(start, Fitted) and np.shape(start.widths) == ((K, N) if features > 1 else (K,)):
-        widths = np.reshape(start.widths, (K, features)) / (scale.unit**2 if features > 1 else 1.0)
-        return Gaussians(centres, widths, equal.weights if how.equal else start.weights)
+        widths = np.reshape(start.widths, (K, features)) / (rows.unit**2 if features > 1 else 1.0)
+        return Gaussians(centres, widths, equal.weights if rule.equal_weights else start.weights)
     nearest = -2 * np.max(log_densities(rows, equal) + np.log(K) + 0.5 * N * np.log(2 * np.pi), axis=0)
-    width = max(float(rows.omega @ nearest) / N, float(how.rule.least))
+    width = max(float(rows.omega @ nearest) / N, float(rule.least))
     return equal._replace(widths=np.full((K, features), width))
-
-
-def fit_path(
-    rule: MaximumLikelihood,
-    data: Any,
-    widths: Iterable[float],
-    *,
-    key: Key | None = None,
-    start: Annealed | RandomStart | None = None,
-    accuracy: float = 1e-4,
-    passes: int = 1000,
-) -> list[Fitted]:
-    """The two Gaussians that `fit` finds with given widths, at several of them: one annealing passes through all.
-
-    Args:
-        rule: `MaximumLikelihood()`; its own width is not used.
-        data: rows `[n, N]`.
-        widths: falling.
-        key: see `fit`.
-        start: a schedule; or `RandomStart()`, anew at each width.
-        accuracy: see `fit`.
-        passes: EM steps at most, at each width.
-
-    Returns:
-        A mixture for each width.
-    """
-    rows, scale = _scale(*_read(data, None, 2), rule)
-    return _fit(rows, scale, Settings(rule, 2, accuracy, passes), start, _generator(key), widths)
-
-
-def _fit(
-    rows: Rows, scale: Scale, how: Settings, start: Any, rng: np.random.Generator, widths: Iterable[float | None]
-) -> list[Fitted]:
-    """One annealing, or EM from a start, read at falling widths; None stands for the likeliest ones."""
-    start, state, found = Annealed(step=STEP) if start is None else start, None, []
-    for width in widths:
-        if state is None or isinstance(start, RandomStart):
-            state = Annealing(rows, how, _begin(start, rows, scale, how, rng), rng)
-        state.passes = 0
-        found.append(_fitted(state, state.finish(width), scale))
-    return found
 
 
 def _generator(key: Key | None) -> np.random.Generator:
     return np.random.default_rng([0] if key is None else np.asarray(jax.random.key_data(checks.key(key))).tolist())
+
+
+def fit_path(
+    rule: MaximumLikelihood, data: Any, widths: Iterable[float], *, key: Key, start: Annealed | RandomStart,
+    accuracy: float, passes: int,
+) -> list[Climbed]:  # fmt: skip
+    """The two Gaussians, about the mean of the rows, that `fit` finds at falling widths: one annealing passes through
+    all of them, or random starts begin anew at each. `passes` are EM steps at each width."""
+    rows, rng, state, found = _read(data, None, rule, 2), _generator(key), None, []
+    for width in widths:
+        if state is None or isinstance(start, RandomStart):
+            begin = _begin(start, rows, rule, 2, rng)
+            state = Annealing(rows, rule, 2, begin, rng, accuracy=accuracy, most=passes)
+        state.passes = 0
+        found.append(state.finish(width))
+    return found
 
 
 def fit(
@@ -221,13 +169,24 @@ def fit(
                 "Spherical(), Diagonal() or MaximumLikelihood(width)")  # fmt: skip
     components, tries = checks.whole("components", components, least=1), checks.whole("n_init", n_init, least=1)
     checks.positive("accuracy", checks.number("accuracy", accuracy))
-    how = Settings(rule, components, accuracy, checks.whole("passes", passes, least=1))
-    rows, scale = _scale(*_read(data, sample_weight, components), rule)
-    given = isinstance(rule, MaximumLikelihood)
-    if components == 1 and not given and not np.any(rows.Z):  # several components fail when they split
+    passes, rows = checks.whole("passes", passes, least=1), _read(data, sample_weight, rule, components)
+    width = float(rule.width) if isinstance(rule, MaximumLikelihood) else None
+    if components == 1 and width is None and not np.any(rows.Z):  # several components fail when they split
         raise InputError("Argument `data` must hold different rows, or no width can be learned, but all are the same: "
                          f"n_samples={len(rows.Z)}.")  # fmt: skip
-    rng, widths = _generator(key), [float(rule.width) if given else None]
-    random = start is None or isinstance(start, (Annealed, RandomStart))
-    found = [_fit(rows, scale, how, start, rng, widths)[0] for _ in range(tries if random else 1)]
-    return max(found, key=lambda one: one.log_likelihood)
+    start, rng, found = Annealed(step=STEP) if start is None else start, _generator(key), []
+    for _ in range(tries if isinstance(start, (Annealed, RandomStart)) else 1):
+        begin = _begin(start, rows, rule, components, rng)
+        state = Annealing(rows, rule, components, begin, rng, accuracy=accuracy, most=passes)
+        found.append((state.finish(width), state))
+    done, state = max(found, key=lambda one: one[0].log_likelihood)
+    g = done.gaussians
+    return Fitted(
+        centres=rows.mean + g.centres * rows.unit,
+        widths=g.widths * rows.unit**2 if isinstance(rule, Diagonal) else g.widths[:, 0],
+        weights=g.weights,
+        log_likelihood=float(done.log_likelihood) - float(np.sum(np.log(rows.unit))),
+        splits=state.tabulate(g.weights),
+        passes=state.passes,
+        outcome=Outcome.converged if done.converged else Outcome.stalled,
+    )

@@ -1,8 +1,5 @@
 r"""The experiment: maximum-likelihood centres of finite samples, annealed or from random starts.
 
-A run draws $P = \alpha N$ examples and fits two Gaussians to them by the learner that `fit` and `AnnealedMixture` use;
-`measure` reports the order parameters of half the difference of their centres.
-
 The error of a run is counted on fresh examples, not computed from the angle. The sign of the splitting vector means
 nothing: $r$ is taken positive, and so is the side of its class. Above the first splitting the centres coincide, and the
 error is that of an arbitrary direction. Not covered: more than two centres.

@@ -11,8 +11,8 @@ import xarray as xr
 
 from quenched.core import checks
 from quenched.core.ensemble import OnHost
-from quenched.core.types import Key, Outcome, double
-from quenched.mixtures.learner import fit_path
+from quenched.core.types import Key, double
+from quenched.mixtures.learner import Climbed, fit_path
 from quenched.mixtures.model import SCIENCE, Annealed, Law, MaximumLikelihood, Start, draw
 
 ACCURACY, PASSES = 1e-12, 10_000
@@ -50,16 +50,21 @@ def unsplit_likelihood(S: np.ndarray, width: np.ndarray) -> np.ndarray:
     return -0.5 * (S.shape[1] * np.log(2 * np.pi * width) + np.sum(S.var(axis=0)) / width)
 
 
+def split(sample: Sample, widths: Any, found: list[Climbed]) -> tuple[np.ndarray, np.ndarray]:
+    """Splitting vectors and energies of two Gaussians at several widths."""
+    centres = np.array([one.gaussians.centres for one in found])
+    energy = unsplit_likelihood(sample.S, np.asarray(widths)) - [one.log_likelihood for one in found]
+    return (centres[:, 0] - centres[:, 1]) / 2, energy
+
+
 def _run(key: Key, point: Any, *, P: int, size: int, tests: int) -> dict[str, np.ndarray]:
     """Order parameters at falling widths on one sample."""
     law, start, widths = point
     sampling, starting = jax.random.split(key)
     sample = draw_sample(sampling, law, P, size, tests)
     found = fit_path(MaximumLikelihood(), sample.S, widths, key=starting, start=start, accuracy=ACCURACY, passes=PASSES)
-    dU = np.array([(one.centres[0] - one.centres[1]) / 2 for one in found])
-    energy = unsplit_likelihood(sample.S, np.asarray(widths)) - [one.log_likelihood for one in found]
-    stalled = np.array([one.outcome != Outcome.converged for one in found], float)
-    return observe(sample, dU, energy) | {"stalled": stalled}
+    values = observe(sample, *split(sample, widths, found))
+    return values | {"stalled": np.array([not one.converged for one in found], float)}
 
 
 @double
@@ -78,11 +83,11 @@ def measure(
     folder: Any = None,
     **sweep: Any,
 ) -> xr.Dataset:
-    r"""The order parameters as an experiment.
+    r"""What the learner finds on random samples of two Gaussians.
 
     Args:
-        law: the world.
-        rule: the student.
+        law: a law such as `TwoGaussians(separation)`.
+        rule: `MaximumLikelihood(width)`.
         alpha: examples per dimension; $P = \alpha N$ is rounded to a whole number.
         size: the dimension $N$.
         runs: how many independent samples.

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import special
 
 from quenched.core.gaussian import TAIL, legendre
 from quenched.core.saddle import Kernel, Theory, iterate, namespace
@@ -198,8 +199,10 @@ def guess_ordered(log_l: Any, alpha: Any, width: Any) -> Any:
     y = xp.minimum(width / top, 1 - 1e-12)
     t1 = xp.sqrt(xp.maximum(alpha * l * l - 1, 1e-4) / (1 + l))  # cot of the angle, at the splitting
 
+    erf = special.erf if xp is np else jax.scipy.special.erf
+
     def cluster(t: Any) -> Any:
-        return xp.sqrt(l * alpha) * _erf(xp.sqrt(l / 2) * t / xp.sqrt(1 + t * t))
+        return xp.sqrt(l * alpha) * erf(xp.sqrt(l / 2) * t / xp.sqrt(1 + t * t))
 
     t0 = xp.maximum(iterate(cluster, 2.0 + 0 * width, lambda new, old: new != old, most=30), 0.05)
     c1, c0 = (t * t / (1 + t * t) for t in (t1, t0))
@@ -225,10 +228,3 @@ def guess_random(alpha: Any, width: Any) -> Any:
 def _unknowns(s: Any, a: Any, cot: Any) -> Any:
     xp = namespace(s)
     return xp.stack([xp.arcsinh(s), xp.log(a / xp.sqrt(1 + s * s)), xp.arcsinh(cot)])
-
-
-def _erf(x: Any) -> Any:
-    from jax.scipy import special as on_device
-    from scipy import special as on_host
-
-    return (on_device if namespace(x) is jnp else on_host).erf(x)

@@ -8,7 +8,8 @@ At $\alpha_c$ the splitting vector first has a direction. From there run, in the
 * `replica_symmetry`: where the stability value is 1. Below it the theory is an approximation.
 
 The last two are entered from the ordered state of one width, followed from large $\alpha$ (or separation) down to where
-its direction is lost. The closed forms that some lines have are used as first guesses and in tests only.
+its direction is lost. The closed forms that some lines have are used as first guesses and in tests only, but for
+$\alpha_c = l^{-2}$.
 """
 
 from __future__ import annotations
@@ -22,25 +23,15 @@ from quenched.core import checks, saddle
 from quenched.core.progress import track
 from quenched.core.types import InputError, Outcome, double
 from quenched.mixtures.model import SCIENCE, MaximumLikelihood, TwoGaussians
-from quenched.mixtures.theory.equations import (
-    MIXTURE,
-    ORDERED,
-    A,
-    B,
-    C,
-    Setting,
-    U,
-    V,
-    guess_ordered,
-    guess_random,
-)
+from quenched.mixtures.theory import equations as eq
+from quenched.mixtures.theory.equations import MIXTURE, ORDERED, Setting
 from quenched.mixtures.theory.state import edge
 
 LINES = {
-    "splitting_ordered": (A, B, U),
-    "splitting_random": (A, V, U),
-    "ordered_random": (A, B, V),
-    "replica_symmetry": (A, B, C),
+    "splitting_ordered": (eq.A, eq.B, eq.U),
+    "splitting_random": (eq.A, eq.V, eq.U),
+    "ordered_random": (eq.A, eq.B, eq.V),
+    "replica_symmetry": (eq.A, eq.B, eq.C),
 }
 """The conditions that hold on each line."""
 LOW, HIGH = np.array([0.0, -60.0, 0.0]), np.array([25.0, 60.0, 25.0])
@@ -51,8 +42,12 @@ ALONG = {"width": "log_alpha", "separation": "log_l"}
 """The parameter in which lines are followed, for each control in which they are sought."""
 AWAY = {"log_alpha": 2.5, "log_l": 1.0}
 """How far above its critical value, in logarithms, that parameter is where the ordered state is found."""
-NEAR = 0.9
-"""The width of that state, over that of the splitting: so near, the first guess is good."""
+NEAR, DEEP = 0.1, 3.0
+"""How far below that of the splitting, as a share of it, the width of that state is: so near, the first guess is good.
+Where $l$ is large, below 1 - DEEP/l the state has broken replica symmetry already."""
+ACCURACY = 1e-4
+"""What the equations of a line may leave over. Where clusters are far apart the stability rises to infinity so fast
+that the width at which it is 1 cannot be told from that at which the gap opens."""
 
 
 class Lines:
@@ -68,34 +63,31 @@ class Lines:
     def __init__(self, setting: Setting, along: str, low: float, high: float):
         self.setting, self.along = setting, along
         self.critical = -2 * setting.log_l if along == "log_alpha" else -setting.log_alpha / 2  # alpha l^2 = 1
-        self.limits = min(low - 0.01, self.critical - 1), max(high + 0.01, self.critical + AWAY[along])
-        at = self._setting(ORDERED, self.critical + 1)
-        alpha = np.exp(at.log_alpha)
-        points = [guess_ordered(at.log_l, alpha, splitting_width(at)), guess_random(alpha, edge(alpha))]
-        enter = [(self.critical + 1, x) for x in points] + self._enter()
-        self.arms = {name: self._trace(name, *point) for name, point in zip(LINES, enter, strict=True)}
+        far = self.critical + AWAY[along]
+        self.limits = min(low - 0.01, self.critical - 1), max(high + 0.01, far)
+        at, above = self._move(ORDERED, self.critical + 1), self._move(ORDERED, far)
+        alpha, l = np.exp(at.log_alpha), np.exp(above.log_l)
+        width = min(_splitting(above), _splitting(self._move(ORDERED, self.critical))) * (1 - min(NEAR, DEEP / l))
+        start = eq.guess_ordered(above.log_l, np.exp(above.log_alpha), width)
+        state = self._follow(above._replace(log_width=np.log(width)), start, upwards=False)
+        broken, turned = saddle.locate(state, "stability", 1.0), state.end is saddle.End.box
+        enter = {
+            "splitting_ordered": (self.critical + 1, eq.guess_ordered(at.log_l, alpha, _splitting(at))),
+            "splitting_random": (self.critical + 1, eq.guess_random(alpha, edge(alpha))),
+            "ordered_random": (float(state.control[-1]), state.x[-1]) if turned else None,
+            "replica_symmetry": (broken[0].control, broken[0].x) if broken else None,
+        }
+        self.arms: dict[str, list[saddle.Branch]] = {name: self._trace(name, point) for name, point in enter.items()}
 
-    def _enter(self) -> list[tuple[float, np.ndarray]]:
-        """Where the ordered state of one width loses its direction, and where it breaks replica symmetry."""
-        values = self.critical, self.critical + AWAY[self.along]
-        width = NEAR * min(splitting_width(self._setting(ORDERED, value)) for value in values)
-        setting = self._setting(ORDERED, values[1])
-        start = guess_ordered(setting.log_l, np.exp(setting.log_alpha), width)
-        state = self._follow(setting._replace(log_width=np.log(width)), start, upwards=False)
-        broken = saddle.locate(state, "stability", 1.0)
-        if state.end is not saddle.End.box or not broken:
-            raise InputError("Argument `separation` must be one at which the lines can be followed, but at "
-                             f"{np.sqrt(2 * np.exp(setting.log_l)):g} they are lost in rounding.")  # fmt: skip
-        return [(float(state.control[-1]), state.x[-1]), (broken[0].control, broken[0].x)]
-
-    def _trace(self, name: str, value: float, start: np.ndarray) -> list[saddle.Branch]:
+    def _trace(self, name: str, point: tuple[float, np.ndarray] | None) -> list[saddle.Branch]:
         """A line to both sides of one of its points."""
-        setting = self._setting(LINES[name], value)
-        both = (self._follow(setting, start, upwards=up, high=END if name == "ordered_random" else HIGH)
-                for up in (False, True))  # fmt: skip
+        if point is None:
+            return []
+        setting, high = self._move(LINES[name], point[0]), END if name == "ordered_random" else HIGH
+        both = (self._follow(setting, point[1], upwards=up, high=high) for up in (False, True))
         return [branch.arms[0] for branch in both if branch.arms]
 
-    def _setting(self, conditions: tuple[int, ...], value: float) -> Setting:
+    def _move(self, conditions: tuple[int, ...], value: float) -> Setting:
         return saddle.move(self.setting, self.along, value)._replace(conditions=np.array(conditions))
 
     def _follow(self, setting: Setting, start: np.ndarray, *, upwards: bool, high: Any = HIGH) -> saddle.Branch:
@@ -106,71 +98,60 @@ class Lines:
         """The point of a line at a value of the parameter in which it was followed."""
         arms = self.arms[name]
         found = next((point for arm in arms if (point := arm.find(value)) is not None), None)
-        k = int(np.searchsorted(arms[0].control, value, side="right"))
-        if found is not None or not value > self.critical or k == len(arms[0].control):
+        k = int(np.searchsorted(arms[0].control, value, side="right")) if arms else 0
+        if found is not None or not value > self.critical or not arms or k == len(arms[0].control):
             return found
         # Next to the critical point all lines touch, and v is as the square of u, alpha as that of v.
-        share = (value - self.critical) / (arms[0].control[k] - self.critical)
+        share, first = (value - self.critical) / (arms[0].control[k] - self.critical), self.arms["splitting_ordered"][0]
         u, log_b, v = arms[0].x[k]
-        guess = [u * share**0.25, self.log_b + (log_b - self.log_b) * share**0.5, v * share**0.5]
-        return saddle.solve(MIXTURE, self._setting(LINES[name], value), guess)
+        guess = [u * share**0.25, first.x[0, 1] + (log_b - first.x[0, 1]) * share**0.5, v * share**0.5]
+        return saddle.solve(MIXTURE, self._move(LINES[name], value), guess)
 
-    @property
-    def log_b(self) -> float:
-        """At the critical point."""
-        return float(self.arms["splitting_ordered"][0].x[0, 1])
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Where `ordered_random` begins and ends."""
-        return float(self.arms["splitting_ordered"][0].control[0]), float(self.arms["ordered_random"][-1].control[-1])
+    def is_lost(self, name: str, value: float) -> bool:
+        """Whether a line that should reach a value was not followed so far."""
+        arms = self.arms[name]
+        ends = name == "ordered_random"  # it has an end, the others do not
+        return value > self.critical and (not arms or (not ends and value > arms[-1].control[-1]))
 
 
-def splitting_width(setting: Setting) -> float:
+def _splitting(setting: Setting) -> float:
     """The width at which the ordered state splits."""
     l, alpha = np.exp(setting.log_l), np.exp(setting.log_alpha)
     return (1 + l) * (1 + 1 / (alpha * l))
 
 
-def _line(name: str, point: saddle.Point | None, value: Any, *, lost: bool) -> dict[str, Any]:
+def _line(name: str, point: saddle.Point | None, value: Any, *, lost: bool = False) -> dict[str, Any]:
     """A transition by name: its control, its outcome and what the equations leave over."""
-    if point is None:
-        outcome = Outcome.stalled if lost else Outcome.absent
-        return {name: np.nan, f"{name}_outcome": outcome, f"{name}_residual": 0.0}
-    good = point.outcome == Outcome.converged
-    return {name: value, f"{name}_outcome": Outcome.converged if good else Outcome.stalled,
-            f"{name}_residual": point.residual}  # fmt: skip
+    outcome = Outcome.stalled if lost else Outcome.absent
+    if point is not None:
+        good = point.outcome == Outcome.converged and point.residual < ACCURACY
+        outcome = Outcome.converged if good else Outcome.stalled
+    residual = 0.0 if point is None else point.residual
+    return {name: np.nan if point is None else value(point), f"{name}_outcome": outcome, f"{name}_residual": residual}
 
 
-def _widths(setting: Setting, alphas: np.ndarray) -> tuple[list[dict[str, Any]], tuple[float, float]]:
+def _find_widths(setting: Setting, alphas: np.ndarray) -> tuple[list[dict[str, Any]], tuple[float, float]]:
     """All transitions at each sample size, and where the ordered phase meets the random one."""
-    lines = Lines(setting, "log_alpha", np.log(alphas[0]), np.log(alphas[-1]))
-    rows = []
-    for value in np.log(alphas):
+    lines, rows = Lines(setting, "log_alpha", np.log(alphas[0]), np.log(alphas[-1])), []
+    for log_alpha in np.log(alphas):
         found = {}
         for name in LINES:
-            point = lines.find(name, value)
-            last = lines.arms[name][-1].control[-1]
-            lost = name != "ordered_random" and value > last  # that one ends, the others do not
-            found |= _line(name, point, None if point is None else float(point.readings.width), lost=lost)
+            point, lost = lines.find(name, log_alpha), lines.is_lost(name, log_alpha)
+            found |= _line(name, point, lambda point: float(point.readings.width), lost=lost)
         rows.append(found)
-    first, last = lines.ends
-    return rows, (float(np.exp(first)), float(np.exp(last)))
+    end = lines.arms["ordered_random"][-1].control[-1] if lines.arms["ordered_random"] else np.nan
+    return rows, (float(np.exp(lines.critical)), float(np.exp(end)))
 
 
-def _separations(setting: Setting, width: float, alphas: np.ndarray) -> list[dict[str, Any]]:
+def _find_separations(setting: Setting, width: float, alphas: np.ndarray) -> list[dict[str, Any]]:
     """All transitions at each sample size, as separations at which they happen at a given width."""
     rows = []
-    for alpha in alphas:
-        at = setting._replace(log_alpha=np.log(alpha))
-        lines = Lines(at, "log_l", 0.0, np.log(2 * width + 2))
-        found = {}
+    for log_alpha in np.log(alphas):
+        lines, found = Lines(setting._replace(log_alpha=log_alpha), "log_l", 0.0, np.log(2 * width + 2)), {}
         for name in LINES:  # the random splitting does not depend on the separation
             arms = lines.arms[name] if name != "splitting_random" else []
             point = next((p for arm in arms for p in saddle.locate(arm, "width", width)), None)
-            found |= _line(
-                name, point, None if point is None else float(np.sqrt(2 * np.exp(point.control))), lost=False
-            )
+            found |= _line(name, point, lambda point: float(np.sqrt(2 * np.exp(point.control))))
         rows.append(found)
     return rows
 
@@ -216,10 +197,10 @@ def transitions(
         zero = np.float64(0.0)
         setting = Setting(np.log(np.float64(one.separation) ** 2 / 2), zero, zero, np.array(ORDERED))
         if along == "width":
-            found, end = _widths(setting, alphas)
+            found, end = _find_widths(setting, alphas)
             ends.append(end)
         else:
-            found = _separations(setting, float(student.width), alphas)
+            found = _find_separations(setting, float(student.width), alphas)
         rows += found
     shape = (len(question.plan.pairs), len(alphas))
     values = {name: np.array([row[name] for row in rows]).reshape(shape) for name in rows[0]}

@@ -1,7 +1,7 @@
 """The procedure: EM with soft or hard selection, on real data and on simulated samples.
 
-Files: `selection` says how much a row counts, `classes` is the model with its E-step and M-step, `search` is EM and the
-descent by single rows, `fit` is the front door for real data. `measure` runs the same `learn` on its samples.
+Files: `classes` is the model with its E-step and M-step, `search` is EM and the descent by single rows, `fit` is the
+front door for real data. `measure` runs the same `learn` on its samples.
 """
 
 from quenched.outliers.learner.classes import Freedom, Rows, State

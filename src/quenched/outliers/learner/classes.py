@@ -8,12 +8,9 @@ $\rho = 1$ and $\tau = N$: that is the student of the paper, $c = J/\sqrt N$.
 $$h = \gamma\, z \cdot c_k - \tfrac\gamma2 (|c_k|^2 + s_k) - \eta + \tfrac N2 \ln \rho
 - \tfrac\gamma2 (1 - \tfrac1\rho) |z|^2$$
 
-is the logarithm of how much more probable it is that a row $z$ is informative than that it is not; a `selection` turns
-it into how much the row counts. All arrays have a leading axis of W worlds that share their rows, but for their first
+is the logarithm of how much more probable it is that a row $z$ is informative than that it is not; `weigh` turns it
+into how much the row counts. All arrays have a leading axis of W worlds that share their rows, but for their first
 components: a simulation learns at many $\eta$ on the same noise. A table has one world.
-
-A pass reads the table once, in tiles of rows that stay in the cache between its two products. It runs on the host:
-there is nothing to compile.
 """
 
 from __future__ import annotations
@@ -25,10 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quenched.outliers.learner.selection import Selection
+from quenched.outliers.model import HardSelection, Hebb, Rule
 
 TILE = 2**18
-"""Numbers in a tile, two megabytes: smaller ones cost more in calls than the cache saves."""
+"""Numbers in a tile, two megabytes, that stays in the cache between the two products of a pass: smaller ones cost more
+in calls than the cache saves."""
 
 NARROWEST = 1e-6
 """No variance falls below this share of that of all rows: equal rows have none."""
@@ -43,11 +41,16 @@ class Rows:
     ends: np.ndarray  # [K + 1] rows of class k are ends[k]:ends[k + 1]
     shift: np.ndarray | None = None  # [W, n] what each world adds to the first components
 
+    @property
+    def classes(self) -> list[slice]:
+        """The rows of each class."""
+        return [slice(*pair) for pair in pairwise(self.ends)]
+
     @functools.cached_property
     def squares(self) -> np.ndarray:
-        """|z|^2, `[n]` or `[W, n]`."""
-        squares, V = np.einsum("ni,ni->n", self.Z, self.Z), self.shift
-        return squares if V is None else squares + V * (2 * self.Z[:, 0] + V)
+        """|z|^2, `[1, n]` or `[W, n]`."""
+        V = np.zeros((1, 1)) if self.shift is None else self.shift
+        return np.einsum("ni,ni->n", self.Z, self.Z) + V * (2 * self.Z[:, 0] + V)
 
     @functools.cached_property
     def number(self) -> float:
@@ -55,13 +58,21 @@ class Rows:
         return float(self.omega.sum())
 
     @functools.cached_property
-    def variance(self) -> Any:
-        """Of all rows, in one direction, about the origin."""
+    def variance(self) -> np.ndarray:
+        """Of all rows, in one direction, about the origin, `[1]` or `[W]`."""
         return self.squares @ self.omega / (self.number * self.Z.shape[1])
 
     def take(self, worlds: Any) -> Rows:
         """The rows of some of the worlds."""
         return self if self.shift is None else dataclasses.replace(self, shift=self.shift[worlds])
+
+    def table(self, world: int, rows: slice) -> np.ndarray:
+        """Some rows as one world has them."""
+        if self.shift is None:
+            return self.Z[rows]
+        Z = self.Z[rows].copy()
+        Z[:, 0] += self.shift[world, rows]
+        return Z
 
 
 class State(NamedTuple):
@@ -90,25 +101,22 @@ class Sums(NamedTuple):
     mass: np.ndarray  # [W, K] sum p
     total: np.ndarray  # [W, K, N] sum p z
     squares: np.ndarray  # [W] sum p |z|^2, where it matters
-    gain: np.ndarray  # [W] what the selection gains over all rows; soft: sum ln(1 + e^h)
+    gain: np.ndarray  # [W] sum of what all rows gain; soft: sum ln(1 + e^h)
 
 
-def burden(squares: np.ndarray, state: State, N: int) -> np.ndarray:
+def weigh(rule: Rule, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How much rows count, given the log-odds that they are informative, and their gain in log-probability."""
+    if isinstance(rule, Hebb):
+        return np.ones_like(h), h
+    if isinstance(rule, HardSelection):
+        return (h > 0).astype(float), np.maximum(h, 0)
+    e = np.exp(-np.abs(h))
+    return np.where(h > 0, 1.0, e) / (1 + e), np.maximum(h, 0) + np.log1p(e)
+
+
+def burden(squares: Any, gamma: Any, spread: Any, N: int) -> Any:
     """What rows of these lengths pay for being called informative, since outliers are broader."""
-    g, rho = state.gamma[:, None], state.spread[:, None]
-    return 0.5 * g * (1 - 1 / rho) * squares - 0.5 * N * np.log(rho)
-
-
-def log_ratios(Z: np.ndarray, state: State) -> np.ndarray:
-    r"""$h + \eta$ of rows `[n, N]` in the first world, were they of class $k$, `[n, K]`."""
-    c, g = state.centres[0], state.gamma[0]
-    own = 0.5 * g * (np.sum(c * c, axis=1) + state.unknown[0])
-    return Z @ (g * c).T - own - burden(np.einsum("ni,ni->n", Z, Z), state, Z.shape[1])[0, :, None]
-
-
-def _cut(n: int, height: int) -> list[slice]:
-    """Rows in tiles."""
-    return [slice(first, min(first + height, n)) for first in range(0, n, height)]
+    return 0.5 * gamma * (1 - 1 / spread) * squares - 0.5 * N * np.log(spread)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,50 +125,44 @@ class Classes:
 
     rows: Rows
     free: Freedom
-    selection: Selection
+    rule: Rule
+
+    @property
+    def hard(self) -> bool:
+        """Whether the centres are averaged over, so that their variance counts."""
+        return isinstance(self.rule, HardSelection)
 
     def take(self, worlds: Any) -> Classes:
         """The model of some of the worlds."""
         return dataclasses.replace(self, rows=self.rows.take(worlds))
 
     def price(self, state: State) -> np.ndarray:
-        r"""What each row pays for being selected, $\eta$ included, `[W, n]` or `[W, 1]`."""
-        if np.all(state.spread == 1):
-            return state.eta[:, None]
-        return burden(self.rows.squares, state, self.rows.Z.shape[1]) + state.eta[:, None]
+        r"""What each row pays for being selected, $\eta$ included, `[W, n]`."""
+        W, (n, N) = len(state.eta), self.rows.Z.shape
+        each = 0.0
+        if np.any(state.spread != 1):
+            each = burden(self.rows.squares, state.gamma[:, None], state.spread[:, None], N)
+        return np.broadcast_to(each + state.eta[:, None], (W, n))
 
     def expect(self, state: State) -> Sums:
         """The E-step: how much each row counts, by one pass over the table. [dietrich1998, eqs. (24), (29)]"""
-        Z, omega, ends, shift = self.rows.Z, self.rows.omega, self.rows.ends, self.rows.shift
+        Z, omega, shift = self.rows.Z, self.rows.omega, self.rows.shift
         (n, N), c, gc = Z.shape, state.centres, state.gamma[:, None, None] * state.centres
         own, price = 0.5 * ((gc * c).sum(2) + state.gamma[:, None] * state.unknown), self.price(state)
         p, total, gain = np.empty((len(c), n)), np.zeros_like(c), np.zeros(len(c))
-        for t in _cut(n, max(1, TILE // N)):
-            parts = [(k, slice(max(t.start, begin), min(t.stop, end))) for k, (begin, end) in enumerate(pairwise(ends))]
-            parts = [(k, s) for k, s in parts if s.start < s.stop]
-            h = p[:, t]
-            for k, s in parts:
-                np.subtract(gc[:, k] @ Z[s].T, own[:, k, None], out=p[:, s])
+        height = max(1, TILE // N)
+        for k, rows in enumerate(self.rows.classes):
+            for first in range(rows.start, rows.stop, height):
+                t = slice(first, min(first + height, rows.stop))
+                h = gc[:, k] @ Z[t].T - own[:, k, None] - price[:, t]
                 if shift is not None:
-                    p[:, s] += gc[:, k, :1] * shift[:, s]
-            h -= price[:, t] if price.shape[1] == n else price
-            weights, gains = self.selection.weigh(h)
-            np.multiply(omega[t], weights, out=h)
-            gain += gains @ omega[t]
-            for k, s in parts:
-                total[:, k] += p[:, s] @ Z[s]
+                    h += gc[:, k, :1] * shift[:, t]
+                weights, gains = weigh(self.rule, h)
+                p[:, t], gain = omega[t] * weights, gain + gains @ omega[t]
+                total[:, k] += p[:, t] @ Z[t]
                 if shift is not None:
-                    total[:, k, 0] += np.einsum("wn,wn->w", p[:, s], shift[:, s])
+                    total[:, k, 0] += np.einsum("wn,wn->w", p[:, t], shift[:, t])
         return self.add_up(p, total, gain, state)
-
-    def count_all(self, state: State) -> Sums:
-        """Every row counts."""
-        Z, omega, ends, shift = self.rows.Z, self.rows.omega, self.rows.ends, self.rows.shift
-        blocks, W = [slice(*pair) for pair in pairwise(ends)], len(state.eta)
-        total = np.tile(np.stack([omega[t] @ Z[t] for t in blocks]), (W, 1, 1))
-        if shift is not None:
-            total[:, :, 0] += np.stack([shift[:, t] @ omega[t] for t in blocks], axis=1)
-        return self.add_up(np.tile(omega, (W, 1)), total, np.zeros(W), state)
 
     def add_up(self, p: np.ndarray, total: np.ndarray, gain: np.ndarray, state: State) -> Sums:
         """The sums of a selection whose `total` is known."""
@@ -177,7 +179,7 @@ class Classes:
         """The centres that belong to a selection. [dietrich1998, eqs. (25), (27), (28)]"""
         a = self.precision(sums, state)
         c = (state.gamma[:, None] / a)[:, :, None] * sums.total
-        return state._replace(centres=c, unknown=self.selection.unknown * c.shape[2] / a)
+        return state._replace(centres=c, unknown=self.hard * c.shape[2] / a)
 
     def precision(self, sums: Sums, state: State) -> np.ndarray:
         """Of each centre, given the selection, `[W, K]`."""
@@ -190,7 +192,7 @@ class Classes:
         that neither is ever found impossible.
         """
         _, free_gamma, free_spread, free_eta = self.free
-        if not (free_gamma or free_spread or free_eta):
+        if not any(self.free[1:]):
             return state
         (W, _, N), c, tiny = state.centres.shape, state.centres, np.finfo(float).tiny
         left = self.rows.omega - sums.p
@@ -213,46 +215,42 @@ class Classes:
 
     def energy(self, sums: Sums, state: State) -> np.ndarray:
         r"""$\mathcal H$ of the centres or, for hard selection, of the selected set. [dietrich1998, eqs. (7), (10)]"""
-        tau, (_, _, N), g, rho = self.free.tau, state.centres.shape, state.gamma, state.spread
-        if not self.selection.unknown:
+        tau, N = self.free.tau, state.centres.shape[2]
+        if not self.hard:
             return 0.5 * tau * (state.centres**2).sum((1, 2)) - sums.gain
         a = self.precision(sums, state)
-        each = 0.5 * N * np.log(a / tau) - 0.5 * g[:, None] ** 2 * (sums.total**2).sum(2) / a
-        price = (state.eta - 0.5 * N * np.log(rho)) * sums.mass.sum(1)
-        return each.sum(1) + price + 0.5 * g * (1 - 1 / rho) * sums.squares
+        each = 0.5 * N * np.log(a / tau) - 0.5 * state.gamma[:, None] ** 2 * (sums.total**2).sum(2) / a
+        price = (state.eta - 0.5 * N * np.log(state.spread)) * sums.mass.sum(1)
+        return each.sum(1) + price + 0.5 * state.gamma * (1 - 1 / state.spread) * sums.squares
 
     def level(self, sums: Sums, state: State) -> np.ndarray:
         r"""The log-posterior up to a constant: $-\mathcal H$ and, if scales are free, what outliers cost."""
         if not any(self.free[1:]):
             return -self.energy(sums, state)
-        omega, N, g = self.rows.omega, self.rows.Z.shape[1], state.gamma / state.spread
+        rows, N, g = self.rows, self.rows.Z.shape[1], state.gamma / state.spread
         log_rest = -np.logaddexp(0.0, -state.eta)
-        outliers = self.rows.number * (log_rest + 0.5 * N * np.log(g)) - 0.5 * g * (self.rows.squares @ omega)
+        outliers = rows.number * (log_rest + 0.5 * N * (np.log(g) - g * rows.variance))
         share = 2 * log_rest - state.eta if self.free.eta else 0.0  # one row more of each kind
         return outliers + share - self.energy(sums, state)
 
     def vector(self, state: State) -> np.ndarray:
-        """All that EM changes, as vectors `[W, M]`: the centres, and logarithms of the free scales."""
-        scales = (np.log(state.gamma), np.log(state.spread), state.eta)
-        return self._join(state.centres.reshape(len(state.eta), -1), scales)
-
-    def _join(self, centres: np.ndarray, scales: tuple[np.ndarray, ...]) -> np.ndarray:
-        free = [scale[:, None] for scale, is_free in zip(scales, self.free[1:], strict=True) if is_free]
-        return np.concatenate([centres, *free], axis=1) if free else centres
+        """All that EM may change, as vectors `[W, M]`: the centres, and logarithms of the scales."""
+        centres = state.centres.reshape(len(state.eta), -1)
+        return np.column_stack([centres, np.log(state.gamma), np.log(state.spread), state.eta])
 
     def state(self, vector: np.ndarray, like: State) -> State:
-        """The state of a vector; what is not in it is that of another state."""
-        size = like.centres[0].size
-        state, free = like._replace(centres=vector[:, :size].reshape(like.centres.shape)), iter(vector[:, size:].T)
-        if self.free.gamma:
-            state = state._replace(gamma=np.minimum(np.exp(next(free)), 1 / (NARROWEST * self.rows.variance)))
-        if self.free.spread:
-            state = state._replace(spread=np.exp(np.maximum(next(free), 0.0)))
-        return state._replace(eta=next(free)) if self.free.eta else state
+        """The state of a vector; what is given is that of another state."""
+        gamma, rho = np.exp(vector[:, -3]), np.exp(np.maximum(vector[:, -2], 0.0))
+        return State(
+            vector[:, :-3].reshape(like.centres.shape),
+            like.unknown,
+            np.minimum(gamma, 1 / (NARROWEST * self.rows.variance)) if self.free.gamma else like.gamma,
+            rho if self.free.spread else like.spread,
+            vector[:, -1],
+        )
 
     def metric(self, sums: Sums, state: State) -> np.ndarray:
         """The curvature of the log-posterior if the selection is kept, in each component of a vector, `[W, M]`."""
         N, every, mass = state.centres.shape[2], self.rows.number, sums.mass.sum(1)
-        rest = np.maximum(every - mass, 0.0)
-        scales = (np.full_like(mass, 0.5 * N * every), 0.5 * N * rest, mass * rest / every)
-        return self._join(np.repeat(self.precision(sums, state), N, axis=1), scales)
+        rest, centres = np.maximum(every - mass, 0.0), np.repeat(self.precision(sums, state), N, axis=1)
+        return np.column_stack([centres, np.full_like(mass, 0.5 * N * every), 0.5 * N * rest, mass * rest / every])

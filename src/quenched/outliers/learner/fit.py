@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from quenched.core import checks
 from quenched.core.types import InputError, Key, Outcome
-from quenched.outliers.learner.classes import NARROWEST, Freedom, Rows, State, log_ratios
+from quenched.outliers.learner.classes import NARROWEST, Freedom, Rows, State, burden
 from quenched.outliers.learner.search import Learned, learn
 from quenched.outliers.model import HardSelection, Hebb, Rule, SoftSelection
 
@@ -61,8 +60,9 @@ class Fitted:
 
     def log_ratios(self, X: np.ndarray) -> np.ndarray:
         """How much denser informative rows of each class are at `X` than outliers, as a logarithm `[n, K]`."""
-        scales = (np.array([one]) for one in (self.gamma, self.spread, self.eta))
-        return log_ratios(X - self.midpoint, State((self.centres - self.midpoint)[None], self.unknown[None], *scales))
+        Z, c, g = X - self.midpoint, self.centres - self.midpoint, self.gamma
+        own = 0.5 * g * (np.sum(c * c, axis=1) + self.unknown)
+        return Z @ (g * c).T - own - burden(np.einsum("ni,ni->n", Z, Z), g, self.spread, Z.shape[1])[:, None]
 
     def outlier_probability(self, X: np.ndarray, y: Any = None) -> np.ndarray:
         """The probability that rows `[n, N]` with labels `y` are outliers; without `y`, whatever their label."""
@@ -72,18 +72,8 @@ class Fitted:
         return expit(-h[np.arange(len(X)), np.searchsorted(self.classes, y)])
 
 
-class _Table(NamedTuple):
-    """Rows that have a weight, and where they stand among those given."""
-
-    X: np.ndarray  # [n, N]
-    omega: np.ndarray  # [n]
-    classes: np.ndarray  # [K]
-    codes: np.ndarray  # [n]
-    present: np.ndarray  # [rows given]
-
-
-def _read(data: Any, sample_weight: Any) -> _Table:
-    """Check the data; drop rows of weight zero."""
+def _read(data: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows that have a weight, their weights, the classes, the class of each row, and which of the rows they are."""
     if not (isinstance(data, tuple) and len(data) == 2):
         raise InputError("Argument `data` must be (X, y), rows and their labels, but it is not a pair.")
     X, omega = checks.table(data[0], sample_weight)
@@ -103,72 +93,7 @@ def _read(data: Any, sample_weight: Any) -> _Table:
                          f"but class {classes[few][0]} has one.")  # fmt: skip
     if np.array_equal(X[0], X[-1]) and np.all(X == X[0]):
         raise InputError("Argument `data` must have features that vary, but all of them are constant.")
-    return _Table(X, omega, classes, codes, present)
-
-
-def _check(rule: Any, prior: Any, spread: Any, eta: Any, accuracy: Any, passes: Any) -> None:
-    """Check all arguments but the data."""
-    checks.kind("rule", rule, (SoftSelection, HardSelection, Hebb), "SoftSelection(), HardSelection() or Hebb()")
-    if prior is not None:
-        checks.positive("prior", checks.number("prior", prior))
-    if eta is not None:
-        checks.finite("eta", checks.number("eta", eta))
-    if spread is not None:
-        checks.finite("spread", checks.number("spread", spread))
-        if spread < 1:
-            raise InputError(f"Argument `spread` must be at least 1, but {spread} was given.")
-    checks.positive("accuracy", checks.number("accuracy", accuracy))
-    checks.whole("passes", passes, least=1)
-
-
-def _learn(
-    rule: Rule, rows: Rows, start: np.ndarray | None, prior: float | None, spread: float | None, eta: float | None,
-    *, accuracy: float, passes: int,
-) -> Learned:  # fmt: skip
-    """From a start `[K, N]`, or else from all rows: their means, the variance about those and, for outliers, of all.
-
-    Hard selection then begins where soft selection ends.
-    """
-    N, gamma, variance, hebb = rows.Z.shape[1], rule.gamma, float(rows.variance), isinstance(rule, Hebb)
-    tau = 1 / variance if prior is None else N / prior**2
-    free = Freedom(tau, gamma is None, spread is None and not hebb, eta is None and not hebb)
-    mass = np.add.reduceat(rows.omega, rows.ends[:-1])
-    c = np.stack([rows.omega[a:b] @ rows.Z[a:b] for a, b in itertools.pairwise(rows.ends)]) / mass[:, None]
-    length = float(mass @ (c * c).sum(1)) / rows.number
-    v = max(variance - length / N, NARROWEST * variance) if gamma is None else 1 / float(gamma)
-    rho = 1.0 if hebb else max(variance / v, 1.0) if spread is None else float(spread)
-    odds = 0.0 if hebb else float(np.log(SHARE / (1 - SHARE))) if eta is None else float(eta)
-    scales = (np.array([one]) for one in (1 / v, rho, odds))
-    state = State((c if start is None else start)[None], np.zeros((1, len(c))), *scales)
-    if not isinstance(rule, HardSelection) or start is not None:
-        return learn(rule, rows, state, free, accuracy=accuracy, passes=passes)
-    soft = learn(SoftSelection(gamma), rows, state, free, accuracy=accuracy, passes=passes)
-    left = max(passes - int(soft.passes[0]), 1)
-    done = learn(rule, rows, soft.state, free, accuracy=accuracy, passes=left)
-    return done._replace(passes=done.passes + soft.passes, outcome=np.maximum(done.outcome, soft.outcome))
-
-
-def _answer(table: _Table, rule: Rule, done: Learned, centres: np.ndarray, midpoint: np.ndarray, order: Any) -> Fitted:
-    """The answer in the units and the order of the data."""
-    state, (K, N) = done.state, centres.shape
-    counts, mine = np.zeros(len(table.present)), np.empty(len(table.X))
-    mine[order] = done.sums.p[0]
-    counts[table.present] = mine / table.omega
-    mass = np.bincount(table.codes, table.omega)
-    return Fitted(
-        classes=table.classes,
-        shares=mass / mass.sum(),
-        centres=centres,
-        midpoint=midpoint,
-        gamma=float(state.gamma[0]),
-        spread=float(state.spread[0]),
-        eta=-np.inf if isinstance(rule, Hebb) else float(state.eta[0]),
-        unknown=np.broadcast_to(state.unknown[0], K),
-        selected=counts,
-        energy=float(done.energy[0]) / N,
-        passes=int(done.passes[0]),
-        outcome=Outcome(int(done.outcome[0])),
-    )
+    return X, omega, classes, codes, present
 
 
 def _vector(name: str, given: Any, N: int) -> np.ndarray:
@@ -179,10 +104,31 @@ def _vector(name: str, given: Any, N: int) -> np.ndarray:
     return np.broadcast_to(np.asarray(given, dtype=np.float64), N)
 
 
-def _midpoint(table: _Table) -> np.ndarray:
-    """Half-way between the means of two classes."""
-    shares = np.stack([table.omega * (table.codes == k) for k in (0, 1)])
-    return 0.5 * np.sum(shares @ table.X / shares.sum(axis=1, keepdims=True), axis=0)
+def _learn(
+    rule: Rule, rows: Rows, start: np.ndarray | None, prior: float | None, spread: float | None, eta: float | None,
+    **how: Any,
+) -> Learned:  # fmt: skip
+    """From a start `[K, N]`, or else from all rows: their means, the variance about those and, for outliers, of all.
+
+    Hard selection then begins where soft selection ends.
+    """
+    N, gamma, variance, hebb = rows.Z.shape[1], rule.gamma, float(rows.variance[0]), isinstance(rule, Hebb)
+    tau = 1 / variance if prior is None else N / prior**2
+    free = Freedom(tau, gamma is None, spread is None and not hebb, eta is None and not hebb)
+    mass = np.add.reduceat(rows.omega, rows.ends[:-1])
+    c = np.stack([rows.omega[t] @ rows.Z[t] for t in rows.classes]) / mass[:, None]
+    length = float(mass @ (c * c).sum(1)) / rows.number
+    v = max(variance - length / N, NARROWEST * variance) if gamma is None else 1 / float(gamma)
+    rho = 1.0 if hebb else max(variance / v, 1.0) if spread is None else float(spread)
+    odds = 0.0 if hebb else float(np.log(SHARE / (1 - SHARE))) if eta is None else float(eta)
+    scales = (np.array([one]) for one in (1 / v, rho, odds))
+    state = State((c if start is None else start)[None], np.zeros((1, len(c))), *scales)
+    if not isinstance(rule, HardSelection) or start is not None:
+        return learn(rule, rows, state, free, **how)
+    soft = learn(SoftSelection(gamma), rows, state, free, **how)
+    left = max(how["passes"] - int(soft.passes[0]), 1)
+    done = learn(rule, rows, soft.state, free, accuracy=how["accuracy"], passes=left)
+    return done._replace(passes=done.passes + soft.passes, outcome=np.maximum(done.outcome, soft.outcome))
 
 
 def fit(
@@ -234,19 +180,10 @@ def fit(
         >>> bool(abs(fitted.gamma - 10) < 0.5), bool((fitted.selected[V] > 0.5).mean() > 0.9)
         (True, True)
     """
-    _check(rule, prior, spread, eta, accuracy, passes)
-    table = _read(data, sample_weight)
-    if len(table.classes) != 2:
-        raise InputError(f"Argument `data` must have two classes, but it has {len(table.classes)}.")
-    N = table.X.shape[1]
-    x0 = _midpoint(table) if midpoint is None else _vector("midpoint", midpoint, N)
-    Z = table.X - x0
-    Z *= (2.0 * table.codes - 1)[:, None]
-    begin = None if start is None else _vector("start", start, N)[None]
-    rows = Rows(Z, table.omega, np.array([0, len(Z)]))
-    done = _learn(rule, rows, begin, prior, spread, eta, accuracy=accuracy, passes=passes)
-    c = done.state.centres[0, 0]
-    return _answer(table, rule, done, np.stack([x0 - c, x0 + c]), x0, slice(None))
+    return fit_classes(
+        rule, data, eta=eta, spread=spread, prior=prior, sample_weight=sample_weight, accuracy=accuracy, passes=passes,
+        opposite=True, midpoint=midpoint, start=start,
+    )  # fmt: skip
 
 
 def fit_classes(
@@ -259,26 +196,55 @@ def fit_classes(
     sample_weight: Any = None,
     accuracy: float = 1e-5,
     passes: int = 1000,
+    opposite: bool = False,
+    midpoint: Any = None,
+    start: Any = None,
 ) -> Fitted:
     r"""Learn any number of classes, one centre in each; the outliers lie about the mean of all rows.
 
     Args:
         rule: as in `fit`, as are all arguments that are not named here.
         data: `(X, y)`, rows `[n, N]` and labels `[n]`.
-        eta: see `fit`.
-        spread: see `fit`.
         prior: how far from the mean of all rows centres are believed to lie (root mean square of their Gaussian prior);
             None: as far as the rows do, which weighs less than one row. Means of the classes would tell too little:
             wrong labels draw them together.
-        sample_weight: see `fit`.
-        accuracy: see `fit`.
-        passes: see `fit`.
+        opposite: the two classes lie opposite to each other about `midpoint`, as in `fit`.
     """
-    _check(rule, prior, spread, eta, accuracy, passes)
-    table = _read(data, sample_weight)
-    x0 = table.omega @ table.X / table.omega.sum()
-    order = np.argsort(table.codes, kind="stable")
-    ends = np.concatenate([[0], np.cumsum(np.bincount(table.codes))])
-    rows = Rows(table.X[order] - x0, table.omega[order], ends)
-    done = _learn(rule, rows, None, prior, spread, eta, accuracy=accuracy, passes=passes)
-    return _answer(table, rule, done, x0 + done.state.centres[0], x0, order)
+    checks.kind("rule", rule, (SoftSelection, HardSelection, Hebb), "SoftSelection(), HardSelection() or Hebb()")
+    if prior is not None:
+        checks.positive("prior", checks.number("prior", prior))
+    if eta is not None:
+        checks.finite("eta", checks.number("eta", eta))
+    if spread is not None and not checks.number("spread", spread) >= 1:
+        raise InputError(f"Argument `spread` must be at least 1, but {spread} was given.")
+    checks.positive("accuracy", checks.number("accuracy", accuracy))
+    passes = checks.whole("passes", passes, least=1)
+    X, omega, classes, codes, present = _read(data, sample_weight)
+    mass, N, x0 = np.bincount(codes, omega), X.shape[1], omega @ X / omega.sum()
+    order, begin = np.argsort(codes, kind="stable"), None if start is None else _vector("start", start, N)[None]
+    if opposite:
+        if len(classes) != 2:
+            raise InputError(f"Argument `data` must have two classes, but it has {len(classes)}.")
+        means = [omega * (codes == k) @ X / mass[k] for k in (0, 1)]
+        x0 = 0.5 * (means[0] + means[1]) if midpoint is None else _vector("midpoint", midpoint, N)
+        rows = Rows((X - x0) * (2.0 * codes - 1)[:, None], omega, np.array([0, len(X)]))
+        order = np.arange(len(X))
+    else:
+        rows = Rows(X[order] - x0, omega[order], np.concatenate([[0], np.cumsum(np.bincount(codes))]))
+    done = _learn(rule, rows, begin, prior, spread, eta, accuracy=accuracy, passes=passes)
+    state, c, selected = done.state, done.state.centres[0], np.zeros(len(present))
+    selected[np.flatnonzero(present)[order]] = done.sums.p[0] / rows.omega
+    return Fitted(
+        classes=classes,
+        shares=mass / mass.sum(),
+        centres=x0 + np.concatenate([-c, c]) if opposite else x0 + c,
+        midpoint=x0,
+        gamma=float(state.gamma[0]),
+        spread=float(state.spread[0]),
+        eta=-np.inf if isinstance(rule, Hebb) else float(state.eta[0]),
+        unknown=np.broadcast_to(state.unknown[0], len(classes)),
+        selected=selected,
+        energy=float(done.energy[0]) / N,
+        passes=int(done.passes[0]),
+        outcome=Outcome(int(done.outcome[0])),
+    )

@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from quenched.core.types import Outcome
 from quenched.outliers.learner.classes import Classes, Freedom, Rows, State, Sums
-from quenched.outliers.learner.selection import Hard, Soft
 from quenched.outliers.model import Flips, HardSelection, Hebb, Rule, Search
 
 NEAR = 0.03
@@ -40,18 +40,8 @@ class Learned(NamedTuple):
 def learn(
     rule: Rule, rows: Rows, state: State, free: Freedom, *, accuracy: float, passes: int, search: Search | None = None
 ) -> Learned:
-    """Selection, centres and scales, from a state in each world.
-
-    Args:
-        rule: `SoftSelection()`, `HardSelection()` or `Hebb()`.
-        rows: the table.
-        state: where to begin.
-        free: the prior, and what is to be estimated besides the centres.
-        accuracy: what may be left to gain in the log-probability of a row when EM stops.
-        passes: E-steps at most.
-        search: of hard selection; by default `Flips()`.
-    """
-    model = Classes(rows, free, Hard() if isinstance(rule, HardSelection) else Soft())
+    """Selection, centres and scales, from a state in each world; `search` is that of hard selection, or `Flips()`."""
+    model = Classes(rows, free, rule)
     if isinstance(rule, Hebb):
         return _average(model, state)
     done = climb(model, state, accuracy=accuracy, passes=passes)
@@ -62,7 +52,7 @@ def learn(
 
 def _average(model: Classes, state: State) -> Learned:
     """Every row counts; the prior depends on the noise, and the noise on how far the prior moves the centres."""
-    sums, worlds = model.count_all(state), np.ones(len(state.eta), int)
+    sums, worlds = model.expect(state), np.ones(len(state.eta), int)
     state = model.centre(sums, state)
     for _ in range(100 if model.free.gamma else 0):
         last, state = state, model.centre(sums, model.rescale(sums, state))
@@ -97,21 +87,14 @@ class _Last(NamedTuple):
 
 
 def climb(model: Classes, state: State, *, accuracy: float, passes: int, stretch: bool = True) -> Learned:
-    r"""EM in each world until there is little left to gain.
+    r"""EM in each world until there is little left to gain; with `stretch`, if selection is soft, in stretched steps.
 
     A step $g$ of EM gains about $\tfrac12 \langle g, g \rangle$ in the metric of the model, and along a direction in
     which steps could be $\lambda$ times as long there is about $\lambda$ times that left to gain. It stops when this is
     below `accuracy`, in units of the logarithm of a row's probability.
-
-    Args:
-        model: the table, and what is free.
-        state: where to begin.
-        accuracy: see above.
-        passes: E-steps at most.
-        stretch: False is plain EM; steps of hard selection, which ends by itself, are never stretched.
     """
-    little, stretch = accuracy * model.rows.number, stretch and not model.selection.unknown
-    alive, size, ended = np.arange(len(state.eta)), state.centres[0].size, []
+    little, stretch = accuracy * model.rows.number, stretch and not model.hard
+    alive, places, ended = np.arange(len(state.eta)), [], []
     tried, one = model.vector(state), np.ones(len(alive))
     last = _Last(tried, np.zeros_like(tried), -np.inf * one, -np.inf * one, one, one > 0)
     for t in itertools.count(1):
@@ -129,40 +112,31 @@ def climb(model: Classes, state: State, *, accuracy: float, passes: int, stretch
                 sums = model.expect(state)
             stopped = np.where(np.isfinite(gain), Outcome.stalled, Outcome.failed)
             outcome = np.where(found, Outcome.converged, stopped)
-            every = Learned(state, sums, model.energy(sums, state), np.full(len(done), t), outcome)
-            ended.append((alive[done], _take(every, done)))
+            places.append(alive[done])
+            ended.append(_take(done, Learned(state, sums, model.energy(sums, state), np.full(len(done), t), outcome)))
             if done.all():
-                return _join(ended)
-        near = gain < 0.5 * NEAR**2 * (metric * tried**2)[:, :size].sum(1)
+                joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *ended)
+                return _take(np.argsort(np.concatenate(places)), joined)
+        near = gain < 0.5 * NEAR**2 * (metric * tried**2)[:, :-3].sum(1)
         factor = np.where(near & stretch, factor, 1.0)
-        now = _Last(tried, step, level, gain, slow, factor == 1)
-        tried = tried + factor[:, None] * step
+        now = _Last(tried, step, level, gain, slow, factor == 1), tried + factor[:, None] * step
         if fallen.any():
-            for leaf, before in zip((*now, tried), (*last[:-1], True, last.vector + last.step), strict=True):
-                leaf[fallen] = before if before is True else before[fallen]
+            now = _choose(fallen, (last._replace(plain=fallen), last.vector + last.step), now)
         if done.any():
-            alive, model, tried, now, image = (
-                alive[~done], model.take(~done), tried[~done], _take(now, ~done), _take(image, ~done)
-            )  # fmt: skip
-        last, state = now, model.state(tried, image)
+            alive, model, now, image = alive[~done], model.take(~done), _take(~done, now), _take(~done, image)
+        last, tried = now
+        state = model.state(tried, image)
     raise AssertionError
 
 
-def _take(values: Any, worlds: np.ndarray) -> Any:
+def _take(worlds: np.ndarray, values: Any) -> Any:
     """Some worlds of nested tuples of arrays."""
-    if isinstance(values, np.ndarray):
-        return values[worlds]
-    return type(values)(*(_take(value, worlds) for value in values))
+    return jax.tree.map(lambda leaf: leaf[worlds], values)
 
 
-def _join(parts: list[tuple[np.ndarray, Any]]) -> Any:
-    """All worlds in order, from nested tuples of arrays of some of them."""
-    places, values = [place for place, _ in parts], [value for _, value in parts]
-    if len(parts) == 1:
-        return values[0]
-    if isinstance(values[0], np.ndarray):
-        return np.concatenate(values)[np.argsort(np.concatenate(places))]
-    return type(values[0])(*(_join(list(zip(places, leaves, strict=True))) for leaves in zip(*values, strict=True)))
+def _choose(first: np.ndarray, one: Any, other: Any) -> Any:
+    """Arrays from `one` in the worlds marked, from `other` elsewhere."""
+    return jax.tree.map(lambda a, b: np.where(first.reshape(-1, *[1] * (a.ndim - 1)), a, b), one, other)
 
 
 def _factor(metric: np.ndarray, s: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -177,40 +151,28 @@ def descend(model: Classes, sums: Sums, state: State) -> tuple[Sums, np.ndarray]
     r"""Change single rows of a hard selection, the best first, while that lowers its energy. [dietrich1998, eq. (10)]
 
     As a function of how many of some equal rows are selected the energy is concave, so what is worth while for one of
-    them is for all: a row of weight $\omega$ changes as a whole if it would pay for one of $\omega$ equal rows.
-
-    Returns:
-        The selection, in which no single row is left to change, and how many rows were changed in each world.
+    them is for all: a row of weight $\omega$ changes as a whole if it would pay for one of $\omega$ equal rows. Returns
+    the selection, in which no single row is left to change, and how many rows were changed in each world.
     """
-    Z, omega, ends, flips = model.rows.Z, model.rows.omega, model.rows.ends, np.zeros(len(sums.p), int)
-    p, total, shift = sums.p.copy(), sums.total.copy(), np.zeros(1) if model.rows.shift is None else model.rows.shift
-    price, squares, shift = (np.broadcast_to(x, p.shape) for x in (model.price(state), model.rows.squares, shift))
-    for w, (k, pair) in itertools.product(range(len(p)), enumerate(itertools.pairwise(ends))):
-        t = slice(*pair)
-        given = (omega[t], squares[w, t], price[w, t], p[w, t], state.gamma[w], model.free.tau)
-        changed = _descend(Z[t], shift[w, t], *given)
-        if changed:
-            total[w, k], flips[w] = _total(Z[t], shift[w, t], p[w, t]), flips[w] + changed
+    rows, p, total, flips = model.rows, sums.p.copy(), sums.total.copy(), np.zeros(len(sums.p), int)
+    price, squares = model.price(state), np.broadcast_to(rows.squares, p.shape)
+    for w, (k, t) in itertools.product(range(len(p)), enumerate(rows.classes)):
+        Z = rows.table(w, t)
+        given = (rows.omega[t], squares[w, t], price[w, t], p[w, t], state.gamma[w], model.free.tau)
+        if changed := _descend(Z, *given):
+            total[w, k], flips[w] = p[w, t] @ Z, flips[w] + changed
     return model.add_up(p, total, sums.gain, state), flips
 
 
-def _total(Z: np.ndarray, first: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """The sum of the selected rows; `first` is what is added to their first components."""
-    total = p @ Z
-    total[0] += p @ first
-    return total
-
-
 def _descend(
-    Z: np.ndarray, first: np.ndarray, omega: np.ndarray, squares: np.ndarray, price: np.ndarray, p: np.ndarray,
-    gamma: float, tau: float,
-) -> int:  # fmt: skip
+    Z: np.ndarray, omega: np.ndarray, squares: np.ndarray, price: np.ndarray, p: np.ndarray, gamma: float, tau: float
+) -> int:
     """Do it in one class, the best row first, changing `p` in place.
 
     Here n = a/gamma is the number of selected rows, the prior counted as rows, m = b/gamma their sum and u = m.z.
     """
-    n, m = tau / gamma + float(p.sum()), _total(Z, first, p)
-    u = Z @ m + m[0] * first
+    n, m = tau / gamma + float(p.sum()), p @ Z
+    u = Z @ m
     for flips in itertools.count():
         t, mm = np.where(p > 0, -1.0, 1.0) * np.minimum(omega, 1.0), float(m @ m)
         pull = mm / n - (mm + 2 * t * u + t**2 * squares) / (n + t)
@@ -219,7 +181,6 @@ def _descend(
         i = int(np.argmin(change))
         if change[i] >= 0:
             return flips
-        whole, z = -omega[i] if p[i] > 0 else omega[i], Z[i] + first[i] * np.eye(1, len(m))[0]
-        n, m, p[i] = n + whole, m + whole * z, max(whole, 0.0)
-        u += whole * (Z @ z + z[0] * first)
+        whole = -omega[i] if p[i] > 0 else omega[i]
+        n, m, p[i], u = n + whole, m + whole * Z[i], max(whole, 0.0), u + whole * (Z @ Z[i])
     raise AssertionError

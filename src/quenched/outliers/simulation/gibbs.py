@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.extras import load_extra
+from quenched.core.system import load_extra
 from quenched.core.types import Array, Key, Outcome, Real
 from quenched.outliers.learner import Learned, Rows, State
 
@@ -25,16 +25,8 @@ def draw(
 ) -> Learned:
     r"""One draw from $e^{-\mathcal H/T}$ at each eta. [dietrich1998, eq. (16)]
 
-    The mass is the curvature $N a/T$ at the minimum that EM finds from the start; the chain begins at the start itself.
-    Its outcome is `stalled` where the mean energy still drifts in the second half by more than it fluctuates.
-
-    Args:
-        key: a JAX key.
-        rows: the data.
-        start: the centres at the start, gamma, and each eta.
-        minimum: what soft selection finds from there.
-        temperature: $T$.
-        trajectories: how many, all but the last to forget the start.
+    The mass is the curvature $N a/T$ at the minimum that EM finds from the start; the chains begin at the start itself.
+    The outcome is `stalled` where the mean energy still drifts in the second half by more than it fluctuates.
     """
     a = rows.Z.shape[1] + start.gamma * minimum.sums.mass[:, 0]
     keys = jax.random.split(key, len(a))

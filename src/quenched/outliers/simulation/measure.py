@@ -12,23 +12,8 @@ import xarray as xr
 from quenched.core import checks
 from quenched.core.ensemble import OnHost
 from quenched.core.types import Key, Outcome, double
+from quenched.outliers import model
 from quenched.outliers.learner import Freedom, Learned, Rows, State, learn
-from quenched.outliers.model import (
-    SCIENCE,
-    CarriedStart,
-    Contaminated,
-    Flips,
-    Gibbs,
-    HardSelection,
-    RandomStart,
-    Rule,
-    Search,
-    SoftSelection,
-    Start,
-    TeacherStart,
-    draw,
-    gamma_of,
-)
 from quenched.outliers.simulation import gibbs
 
 ACCURACY, PASSES = 1e-13, 10_000
@@ -38,41 +23,32 @@ READINGS = ("R", "Q", "Delta", "Phi", "free_energy", "selected", "stalled")
 """What a run gives at each eta."""
 
 
-def sample(key: Key, law: Contaminated, etas: np.ndarray, P: int, size: int) -> Rows:
+def sample(key: Key, law: model.Contaminated, etas: np.ndarray, P: int, size: int) -> Rows:
     """What `law.sample` gives with this key at each eta, times the labels: common noise, and the informative rows."""
-    noise, _, u = (np.asarray(one) for one in draw(law, key, P, size))
+    noise, _, u = (np.asarray(one) for one in model.draw(law, key, P, size))
     V = (u < 1 / (1 + np.exp(etas))[:, None]).astype(float)
     return Rows(noise, np.ones(P), np.array([0, P]), V)
 
 
-def begin(key: Key, start: Start, size: int) -> np.ndarray:
+def begin(key: Key, start: model.Start, size: int) -> np.ndarray:
     """The centre at the start, the same at every eta."""
-    if isinstance(start, CarriedStart):
+    if isinstance(start, model.CarriedStart):
         return begin(key, start.first, size)
-    if isinstance(start, TeacherStart):
+    if isinstance(start, model.TeacherStart):
         return float(start.scale) * np.eye(1, size)[0]
-    assert isinstance(start, RandomStart)
+    assert isinstance(start, model.RandomStart)
     v = np.asarray(jax.random.normal(key, (size,)))
     return float(start.scale) * v / np.linalg.norm(v)
 
 
-def solve(key: Key, rule: Rule, rows: Rows, gamma: float, etas: np.ndarray, c: np.ndarray, search: Search) -> Learned:
-    """What the student finds at each eta from its own start `[etas, N]`."""
-    one, student = np.ones(len(etas)), SoftSelection() if isinstance(rule, Gibbs) else rule
-    state = State(c[:, None], 0 * one[:, None], gamma * one, one, etas)
-    free = Freedom(float(c.shape[1]))
-    found = learn(student, rows, state, free, accuracy=ACCURACY, passes=PASSES, search=search)
-    return gibbs.draw(key, rows, state, found, float(rule.temperature)) if isinstance(rule, Gibbs) else found
-
-
-def carry(key: Key, rule: Rule, rows: Rows, gamma: float, etas: np.ndarray, c: np.ndarray, search: Search) -> Learned:
-    """The same, from each eta to the next; at the first one from the start."""
-    path, now = [], c[:1]
-    for k, one in enumerate(jax.random.split(key, len(etas))):
-        at = slice(k, k + 1)
-        path.append(solve(one, rule, rows.take(at), gamma, etas[at], now, search))
-        now = path[-1].state.centres[:, 0]
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *path)
+def solve(
+    key: Key, rule: model.Rule, rows: Rows, gamma: float, etas: np.ndarray, c: np.ndarray, search: model.Search
+) -> Learned:
+    """What the student finds at each eta from the centre `[N]`, by the learner behind `fit`."""
+    one, student = np.ones(len(etas)), model.SoftSelection() if isinstance(rule, model.Gibbs) else rule
+    state = State(np.tile(c, (len(etas), 1, 1)), 0 * one[:, None], gamma * one, one, etas)
+    found = learn(student, rows, state, Freedom(float(len(c))), accuracy=ACCURACY, passes=PASSES, search=search)
+    return gibbs.draw(key, rows, state, found, float(rule.temperature)) if isinstance(rule, model.Gibbs) else found
 
 
 def observe(found: Learned) -> dict[str, np.ndarray]:
@@ -87,37 +63,43 @@ def observe(found: Learned) -> dict[str, np.ndarray]:
     return dict(zip(READINGS, (R, Q, Q - 2 * R + 1, Phi, energy, selected, stalled), strict=True))
 
 
-def run_once(key: Key, point: Any, *, P: int, size: int, search: Search) -> dict[str, np.ndarray]:
+def run_once(key: Key, point: Any, *, P: int, size: int, search: model.Search) -> dict[str, np.ndarray]:
     """Order parameters at rising eta on one sample."""
     law, rule, start, etas = point
     sampling, starting, drawing = jax.random.split(key, 3)
     rows, c = sample(sampling, law, etas, P, size), begin(starting, start, size)
-    way = carry if isinstance(start, CarriedStart) else solve
-    found = way(drawing, rule, rows, float(gamma_of(law, rule)), etas, np.tile(c, (len(etas), 1)), search)
-    return observe(found)
+    gamma = float(model.gamma_of(law, rule))
+    if not isinstance(start, model.CarriedStart):
+        return observe(solve(drawing, rule, rows, gamma, etas, c, search))
+    path = []
+    for k, one in enumerate(jax.random.split(drawing, len(etas))):
+        at = slice(k, k + 1)
+        path.append(observe(found := solve(one, rule, rows.take(at), gamma, etas[at], c, search)))
+        c = found.state.centres[0, 0]
+    return {name: np.concatenate([one[name] for one in path]) for name in READINGS}
 
 
 @double
 def measure(
-    law: Contaminated,
-    rule: Rule,
+    law: model.Contaminated,
+    rule: model.Rule,
     *,
     alpha: Any,
     size: int,
     runs: int,
     key: Key,
-    start: Start | None = None,
-    search: Search | None = None,
+    start: model.Start | None = None,
+    search: model.Search | None = None,
     batch: int | None = None,
     executor: Any = None,
     folder: Any = None,
     **sweep: Any,
 ) -> xr.Dataset:
-    r"""The order parameters as an experiment.
+    r"""What students find on random samples with outliers.
 
     Args:
-        law: the world.
-        rule: the student.
+        law: `Contaminated(gamma, eta)`.
+        rule: `SoftSelection()`, `HardSelection()`, `Hebb()` or `Gibbs()`.
         alpha: examples per dimension; $P = \alpha N$ is rounded to a whole number.
         size: the dimension $N$.
         runs: how many independent samples.
@@ -149,12 +131,12 @@ def measure(
         True
     """
     size = checks.whole("size", size, least=1)
-    question = SCIENCE.ask(law, rule, sweep, alpha=alpha, through="eta")
+    question = model.SCIENCE.ask(law, rule, sweep, alpha=alpha, through="eta")
     if start is None:
-        start = TeacherStart() if isinstance(rule, HardSelection) else RandomStart()
-    checks.kind("start", start, Start, "RandomStart(), TeacherStart() or CarriedStart()")
-    search = Flips() if search is None else search
-    checks.kind("search", search, Search, "Flips() or Iteration()")
+        start = model.TeacherStart() if isinstance(rule, model.HardSelection) else model.RandomStart()
+    checks.kind("start", start, model.Start, "RandomStart(), TeacherStart() or CarriedStart()")
+    search = model.Flips() if search is None else search
+    checks.kind("search", search, model.Search, "Flips() or Iteration()")
     etas = question.axes["eta"]
     points = [(*pair, start, etas) for pair in question.plan.pairs]
     outputs, work = {name: (len(etas),) for name in READINGS}, []

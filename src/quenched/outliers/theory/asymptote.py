@@ -61,7 +61,7 @@ def _given(m: np.ndarray, s: np.ndarray, rule: Rule) -> tuple[np.ndarray, ...]:
     return np.logaddexp(0, h) @ weight, p @ weight, np.square(p) @ weight, p @ (x * weight)
 
 
-def population(law: Contaminated, rule: Rule, R: Any) -> Population:
+def average(law: Contaminated, rule: Rule, R: Any) -> Population:
     r"""Averages over all examples for $J = R B$, for one or many $R$."""
     gamma, gt, R = float(law.gamma), float(gamma_of(law, rule)), np.asarray(R, dtype=float)
     w = np.array([1 - float(law.informative), float(law.informative)])
@@ -70,24 +70,6 @@ def population(law: Contaminated, rule: Rule, R: Any) -> Population:
     G, p, p2, xp = _given(m, s, rule)
     slope = w[1] * p[..., 1] + xp @ w / np.sqrt(gamma) - R * (p @ w)
     return Population(G @ w, slope, p @ w, p2 @ w, w[1] * p[..., 1])
-
-
-def _best(law: Contaminated, rule: Rule) -> float:
-    """The overlap that is best for the whole population."""
-    from scipy.optimize import brentq
-
-    if isinstance(rule, Hebb):
-        return float(law.informative)
-    # one that selects nearly nothing may be best for a student who believes in too much noise
-    least = float(law.informative) / 10
-    tried = np.union1d(np.geomspace(least, LARGEST, POINTS), np.geomspace(0.01, LARGEST, POINTS))
-    k = int(np.clip(np.argmax(population(law, rule, tried).G), 1, len(tried) - 2))
-    low, high = tried[[k - 1, k + 1]]
-    ends = population(law, rule, tried[[k - 1, k + 1]]).slope
-    if not ends[0] * ends[1] < 0:  # the best overlap is smaller or larger than all that are tried
-        return np.nan
-    R = brentq(lambda R: float(population(law, rule, R).slope), low, high, xtol=1e-15 * low)
-    return float(R)  # pyright: ignore[reportArgumentType]
 
 
 def asymptote(law: Contaminated, rule: Rule, **sweep: Any) -> xr.Dataset:
@@ -114,15 +96,22 @@ def asymptote(law: Contaminated, rule: Rule, **sweep: Any) -> xr.Dataset:
 
 def _limit(law: Contaminated, rule: Rule) -> dict[str, float]:
     """One row of the result."""
-    R, gt = _best(law, rule), float(gamma_of(law, rule))
-    if not np.isfinite(R):
-        names = ("R", "Q", "c", "Phi_amplitude", "example_energy", "selected")
-        return dict.fromkeys(names, np.nan) | {"outcome": Outcome.failed}
-    at = population(law, rule, R)
+    from scipy.optimize import brentq
+
+    # one that selects nearly nothing may be best for a student who believes in too much noise
+    tried = np.union1d(np.geomspace(float(law.informative) / 10, LARGEST, POINTS), np.geomspace(0.01, LARGEST, POINTS))
+    k = int(np.clip(np.argmax(average(law, rule, tried).G), 1, len(tried) - 2))
+    low, high = tried[[k - 1, k + 1]]
+    ends, R = average(law, rule, tried[[k - 1, k + 1]]).slope, np.nan
+    if isinstance(rule, Hebb):
+        R = float(law.informative)
+    elif ends[0] * ends[1] < 0:  # otherwise the best overlap is smaller or larger than all that are tried
+        R = float(brentq(lambda R: float(average(law, rule, R).slope), low, high, xtol=1e-15 * low))  # pyright: ignore
+    every, gt = average(law, rule, R), float(gamma_of(law, rule))
     T = float(rule.temperature) if isinstance(rule, Gibbs) else 0.0
-    c = float(R**2 * at.p2 / at.informed**2 / law.gamma + T * R / (gt * at.informed))
+    c = float(R**2 * every.p2 / every.informed**2 / law.gamma + T * R / (gt * every.informed))
     return {
         "R": R, "Q": R * R, "c": c, "Phi_amplitude": np.sqrt(c) / (np.pi * R),
-        "example_energy": -float(at.G), "selected": float(at.p),
+        "example_energy": -float(every.G), "selected": float(every.p),
         "outcome": Outcome.converged if np.isfinite(c) else Outcome.failed,
     }  # fmt: skip

@@ -19,7 +19,7 @@ from quenched.core import saddle
 from quenched.core.types import Outcome
 from quenched.outliers.theory.hard import HARD, threshold
 from quenched.outliers.theory.setting import Setting, Student
-from quenched.outliers.theory.state import State, guess, read
+from quenched.outliers.theory.state import NOTHING, State, guess, read
 
 STEP = 0.03
 """Longest step along the curve, as a share of box and range."""
@@ -27,10 +27,12 @@ SHORTEST = -12.0
 """The $\\ln Q$ down to which the curve is followed from small $\\eta$: beyond, it is on its way to nothing."""
 LARGEST = 300.0
 """Largest size of $\\eta$: a share of informative examples whose square is still a number."""
+RANGE = 10.0
+"""Factor by which a control other than eta is varied to either side of its value, where no limits are given."""
 SAME = 1e-6
 """Two states whose unknowns differ by less are one."""
-NOTHING = State(0.0, 0.0, 0.0, 1.0, 1.0, 0.5, 0.0, 0.0, 0.0, Outcome.converged, 0.0)
-"""The state of hard selection that selects nothing. [dietrich1998, erratum E8]"""
+
+Limits = tuple[float, float]
 
 
 class Branches(NamedTuple):
@@ -41,11 +43,22 @@ class Branches(NamedTuple):
     along: str
     arms: list[tuple[str, saddle.Branch]]  # with their names, in the order of the curve; along others than eta unnamed
     outcome: Outcome  # of the whole curve
-    empty: tuple[float, float] | None = None  # of hard selection: controls between which selecting nothing is a state
+    empty: Limits | None = None  # of hard selection: controls between which selecting nothing is a state
 
-    def get(self, name: str) -> list[saddle.Branch]:
-        """The arms of a name."""
-        return [arm for other, arm in self.arms if other == name]
+    def find(self, name: str, eta: float) -> tuple[State, float]:
+        """The state of one branch at an eta, and its free energy; `absent` where it does not exist."""
+        arms = [arm for other, arm in self.arms if other == name]
+        if name == "trivial" and self.empty is not None and eta > self.empty[0]:
+            return NOTHING, 0.0
+        lost = self.outcome is not Outcome.converged and (not arms or name == "informed")
+        outcome = self.outcome if lost else Outcome.absent
+        for arm in arms:
+            if arm.control[0] <= eta <= arm.control[-1]:
+                point, outcome = arm.find(eta), Outcome.failed
+                if point is not None:
+                    return read(self.theory, point, self.theta._replace(eta=np.float64(eta))), point.free_energy
+        missing = dict.fromkeys(State._fields[:9], np.nan)
+        return NOTHING._replace(**missing, outcome=outcome), np.nan
 
     def name(self, x: np.ndarray, control: float) -> str:
         """The name of a state: that of the branch in eta on which it lies; empty if it is unstable."""
@@ -80,10 +93,14 @@ def trace(theory: Student, theta: Setting, etas: Any = 0.0, *, informed: bool = 
     return found([*_name(arms), *(("trivial", arm) for arm in back.arms[:1])], curve.outcome)
 
 
-def trace_along(theory: Student, theta: Setting, along: str, limits: tuple[float, float]) -> Branches:
+def trace_along(theory: Student, theta: Setting, along: str, limits: Any = None) -> Branches:
     """Follow the states along any control, from both of its limits and from its own value."""
+    own = float(saddle.control_of(theta, along))
+    if limits is None and along == "eta":
+        return trace(theory, theta)
+    limits = (own / RANGE, own * RANGE) if limits is None else (float(limits[0]), float(limits[1]))
     curves = []
-    for control in sorted({*limits, float(np.clip(saddle.control_of(theta, along), *limits))}):
+    for control in sorted({*limits, float(np.clip(own, *limits))}):
         here = saddle.move(theta, along, np.float64(control))
         for x in _find_states(theory, here).values():
             low, high = _box(saddle.move(theta, along, np.float64(limits[1])), min(SHORTEST, x[1] - 5.0))
@@ -94,7 +111,8 @@ def trace_along(theory: Student, theta: Setting, along: str, limits: tuple[float
     arms: list[saddle.Branch] = []
     for arm in sorted((arm for curve in curves for arm in curve.arms), key=lambda arm: -np.ptp(arm.control)):
         middle = arm.find(float(arm.control[[0, -1]].mean()))
-        if middle is not None and not any(_covers(other, middle) for other in arms):
+        others = [] if middle is None else [other.find(middle.control) for other in arms]
+        if middle is not None and not any(o is not None and np.allclose(o.x, middle.x, 0, SAME) for o in others):
             arms.append(arm)
     worst = max((curve.outcome for curve in curves), default=Outcome.failed)
     empty = _find_empty(theory, theta, along, limits)
@@ -107,15 +125,7 @@ def _find_states(theory: Student, theta: Setting) -> dict[str, np.ndarray]:
     return {name: point.x for name, point in found.items() if point is not None}
 
 
-def _covers(arm: saddle.Branch, point: saddle.Point) -> bool:
-    """Whether an arm passes through a point."""
-    state = arm.find(point.control)
-    return state is not None and np.allclose(state.x, point.x, rtol=0, atol=SAME)
-
-
-def _find_empty(
-    theory: Student, theta: Setting, along: str, limits: tuple[float, float]
-) -> tuple[float, float] | None:  # fmt: skip
+def _find_empty(theory: Student, theta: Setting, along: str, limits: Limits) -> Limits | None:
     """Between which controls selecting nothing is a state of hard selection; infinite where it does not end."""
     if theory is not HARD:
         return None
@@ -142,31 +152,12 @@ def _box(theta: Setting, deepest: float) -> tuple[list[float], list[float]]:
     return [0.0, deepest, -np.log1p(theta.alpha * theta.gt) - 5.0], [np.tan(0.3 * np.pi), 5.0, 5.0]
 
 
-def follow(theory: Student, theta: Setting, limits: tuple[float, float], *, upwards: bool = True) -> saddle.Branch:
+def follow(theory: Student, theta: Setting, limits: Limits, *, upwards: bool = True) -> saddle.Branch:
     """The curve of states from small eta upwards, or from large eta downwards."""
     theta = theta._replace(eta=np.float64(limits[0] if upwards else limits[1]))
     start = guess(theta, "informed" if upwards else "trivial")
     low, high = _box(theta, SHORTEST if upwards else start[1] - 5.0)
     return saddle.follow(theory, start, theta, "eta", limits, upwards=upwards, low=low, high=high, step=STEP)
-
-
-def find(branches: Branches, name: str, eta: float) -> tuple[State, float]:
-    """The state of one branch at an eta, and its free energy; `absent` where it does not exist."""
-    theta, arms = branches.theta._replace(eta=np.float64(eta)), branches.get(name)
-    if name == "trivial" and branches.empty is not None and eta > branches.empty[0]:
-        return NOTHING, 0.0
-    for arm in arms:
-        if arm.control[0] <= eta <= arm.control[-1]:
-            point = arm.find(eta)
-            if point is None:
-                return _miss(Outcome.failed), np.nan
-            return read(branches.theory, point, theta), point.free_energy
-    lost = branches.outcome is not Outcome.converged and (not arms or name == "informed")
-    return _miss(branches.outcome if lost else Outcome.absent), np.nan
-
-
-def _miss(outcome: Outcome) -> State:
-    return NOTHING._replace(**dict.fromkeys(State._fields[:9], np.nan), outcome=outcome)
 
 
 def sort_names(found: Iterable[str]) -> list[str]:

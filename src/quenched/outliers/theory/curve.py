@@ -2,7 +2,6 @@ r"""Order parameters over the controls, branch by branch."""
 
 from __future__ import annotations
 
-import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,9 @@ from quenched.core import checks
 from quenched.core.progress import track
 from quenched.core.types import InputError, Outcome, double
 from quenched.outliers.model import SCIENCE, Contaminated, Gibbs, Rule
-from quenched.outliers.theory.branches import LARGEST, find, sort_names, trace
+from quenched.outliers.theory.branches import LARGEST, sort_names, trace
 from quenched.outliers.theory.setting import numbers
-from quenched.outliers.theory.state import BRANCHES, THEORIES, Branch, State, compute_hebb
+from quenched.outliers.theory.state import THEORIES, Branch, State, check_branch, compute_hebb
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -53,8 +52,8 @@ def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: Branch | str | N
         >>> [str(outcome) for outcome in curve.outcome.sel(branch="overfit").values]
         ['absent', 'converged']
     """
-    if branch is not None and not (isinstance(branch, str) and branch in BRANCHES):
-        raise InputError(f"Argument `branch` must be one of {', '.join(BRANCHES)}, but {branch!r} was given.")
+    if branch is not None:
+        check_branch(branch)
     question = SCIENCE.ask(law, rule, sweep, through="eta", alpha=alpha)
     alphas, etas = question.axes.values()
     checks.positive("alpha", alphas)
@@ -64,19 +63,20 @@ def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: Branch | str | N
     if theory is None:
         if branch not in (None, "informed"):
             raise InputError(f"Argument `branch` must be informed for {type(rule).__name__}, but {branch!r} was given.")
-        return question.answer(question.map(functools.partial(_solve_hebb, etas)))
-    only = branch == Branch.informed
-    curves = [trace(theory, numbers(*pair, a), etas, informed=only)
-              for pair, a in track(list(itertools.product(question.plan.pairs, alphas)), "theory")]  # fmt: skip
-    every = sort_names(name for one in curves for name, _ in one.arms)
-    names = every if branch is None else [str(branch)]
-    found = [[[find(one, name, eta) for name in names] for eta in etas] for one in curves]
+        return question.answer(question.map(lambda *one: compute_hebb(numbers(*one)._replace(eta=etas))))
+    every = list(itertools.product(question.plan.pairs, alphas))
+    curves = [trace(theory, numbers(*pair, a), etas, informed=branch == "informed")
+              for pair, a in track(every, "theory")]  # fmt: skip
+    names = sort_names(name for one in curves for name, _ in one.arms) if branch is None else [str(branch)]
+    states, potentials = zip(
+        *(one.find(name, eta) for one in curves for eta in etas for name in names), strict=True
+    )  # fmt: skip
     shape = (len(question.plan.pairs), len(alphas), len(etas), len(names))
     values: dict[str, np.ndarray] = {
-        key: np.array([[[getattr(state, key) for state, _ in row] for row in rows] for rows in found]).reshape(shape)
-        for key in State._fields
+        key: np.array(column).reshape(shape)
+        for key, column in zip(State._fields, zip(*states, strict=True), strict=True)
     }
-    potential = np.array([[[f for _, f in row] for row in rows] for rows in found]).reshape(shape)
+    potential = np.array(potentials).reshape(shape)
     if isinstance(rule, Gibbs):
         values["potential"] = potential
     else:
@@ -88,8 +88,3 @@ def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: Branch | str | N
     values["outcome"][..., 0] = np.where(nowhere, Outcome.failed, values["outcome"][..., 0])
     values["lowest"] = potential == np.nanmin(np.where(np.isnan(potential), np.inf, potential), axis=-1, keepdims=True)
     return question.answer(values, axes={"branch": names})
-
-
-def _solve_hebb(etas: np.ndarray, law: Contaminated, rule: Rule, alpha: float) -> dict[str, np.ndarray]:
-    found = [compute_hebb(numbers(law, rule, alpha)._replace(eta=eta)) for eta in etas]
-    return {name: np.array([getattr(one, name) for one in found]) for name in State._fields}

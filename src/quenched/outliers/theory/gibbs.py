@@ -28,7 +28,7 @@ import numpy as np
 from quenched.core.gaussian import legendre
 from quenched.core.saddle import Kernel, namespace
 from quenched.core.types import Array
-from quenched.outliers.theory.setting import Readings, Setting, Student, direction, order_parameters
+from quenched.outliers.theory.setting import Readings, Setting, Student, direction, order_parameters, scales
 
 REACH = 8.0
 """Standard deviations after which a Gaussian is cut: the mass beyond is 1e-15."""
@@ -58,15 +58,28 @@ class Drawn(Student):
 
     def landmarks(self, x: Any, theta: Setting) -> Nodes:
         """Outer nodes dense where $p(a)$ is steep, inner ones as far as the weight moves $y$."""
-        R, q, z = order_parameters(x)
-        return find_nodes(R, q, q + theta.temperature * z, theta)
+        xp, (R, q, z), beta = namespace(x), order_parameters(x), 1 / theta.temperature
+        m, s, b = scales(R, q + z / beta, q, z / beta, theta)
+        steep = xp.clip((-beta * b / 2 - m[:, None]) / s, -REACH, REACH)
+        finest = xp.minimum(xp.minimum(1 / beta, 1.0) / s, 1.0)
+        t, w = legendre(OUTER)
+        parts = []
+        for side in (-1.0, 1.0):  # sinh: the distance from the steep place grows exponentially
+            reach = xp.arcsinh((REACH - side * steep) / finest)
+            parts.append((steep + side * finest * xp.sinh(reach * t), w * finest * reach * xp.cosh(reach * t)))
+        nodes, dx = (xp.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+        enough = xp is np and _step(b, beta, FEW) < FINE[0] and _step(b, beta, FEW) * b**0.5 < FINE[1]
+        points = FEW if enough else INNER
+        y = -REACH + _step(b, beta, points) * np.arange(points)
+        return Nodes(nodes, dx * xp.exp(-nodes * nodes / 2) / np.sqrt(2 * np.pi), y)
 
     def kernel(self, x: Array, theta: Setting, marks: Nodes) -> Kernel:
         """The saddle-point equations free of units; the energy is that of the vector drawn."""
         R, q, z = order_parameters(x)
         gamma, gt, _, alpha, T = theta
         Q = q + T * z
-        each, weight = averages(R, q, Q, theta, marks)
+        m, s, b = scales(R, Q, q, Q - q, theta)
+        each, weight = fields(m[:, None] + s * marks.x, b, 1 / T, marks.y), theta.weights[:, None] * marks.weight
         p, slope = T * each.first, T * each.second
         mean, (cosine, sine) = jnp.sum(weight * p), direction(x)
         by_R = cosine - z * alpha * gt * jnp.sum(weight[1] * p[1]) * jnp.exp(-x[1] / 2)
@@ -74,7 +87,8 @@ class Drawn(Student):
         by_q = sine * sine - alpha * jnp.square(gt * z) / gamma * jnp.sum(weight * p * p) * jnp.exp(-x[1])
         stability = alpha * jnp.square(gt * gt * z / gamma) * jnp.sum(weight * slope * slope)
         energy = Q / 2 - alpha * jnp.sum(weight * each.energy)
-        f = entropic(R, q, Q, T) - alpha * T * jnp.sum(weight * each.phi)
+        f = Q / 2 - T / 2 * ((Q - R * R) / (Q - q) + jnp.log(2 * jnp.pi * (Q - q)))
+        f -= alpha * T * jnp.sum(weight * each.phi)
         return Kernel(jnp.stack([by_R, by_z, by_q]), f, Readings(stability, mean, energy))
 
 
@@ -103,31 +117,6 @@ def fields(a: Array, b: Array, beta: Array, y: Array) -> Fields:
     return Fields(phi, beta * mean, beta * bend + beta**2 * spread, jnp.sum(weight * energy, axis=-1))
 
 
-def _scales(R: Any, q: Any, Q: Any, theta: Setting) -> tuple[Any, Any, Any]:
-    """Mean of $a$ for each class, its standard deviation, and $b$."""
-    gamma, gt, eta, _, _ = theta
-    m = -gt * Q / 2 - eta + np.array([[0.0], [1.0]]) * gt * R
-    return m, gt * namespace(q).sqrt(q / gamma), gt * gt * (Q - q) / gamma
-
-
-def find_nodes(R: Any, q: Any, Q: Any, theta: Setting) -> Nodes:
-    """Nodes for both integrals."""
-    xp, beta = namespace(q), 1 / theta.temperature
-    m, s, b = _scales(R, q, Q, theta)
-    steep = xp.clip((-beta * b / 2 - m) / s, -REACH, REACH)
-    finest = xp.minimum(xp.minimum(1 / beta, 1.0) / s, 1.0)
-    t, w = legendre(OUTER)
-    parts = []
-    for side in (-1.0, 1.0):  # sinh: the distance from the steep place grows exponentially
-        reach = xp.arcsinh((REACH - side * steep) / finest)
-        parts.append((steep + side * finest * xp.sinh(reach * t), w * finest * reach * xp.cosh(reach * t)))
-    x, dx = (xp.concatenate(part, axis=1) for part in zip(*parts, strict=True))
-    enough = xp is np and _step(b, beta, FEW) < FINE[0] and _step(b, beta, FEW) * b**0.5 < FINE[1]
-    points = FEW if enough else INNER
-    y = -REACH + _step(b, beta, points) * np.arange(points)
-    return Nodes(x, dx * xp.exp(-x * x / 2) / np.sqrt(2 * np.pi), y)
-
-
 def _step(b: Any, beta: Any, points: int = INNER) -> Any:
     r"""Of $y$: the weight moves it up by at most $\beta \sqrt b$."""
     return (2 * REACH + beta * b**0.5) / (points - 1)
@@ -138,20 +127,3 @@ def is_resolved(q: Any, Q: Any, theta: Setting) -> Any:
     b = theta.gt**2 * (Q - q) / theta.gamma
     step = _step(b, 1 / theta.temperature)
     return (step < COARSEST[0]) & (step * b**0.5 < COARSEST[1])
-
-
-def averages(R: Array, q: Array, Q: Array, theta: Setting, at: Nodes) -> tuple[Fields, Array]:
-    """Fields at every node, and the weights of the nodes, both `[class, node]`."""
-    m, s, b = _scales(R, q, Q, theta)
-    return fields(m + s * at.x, b, 1 / theta.temperature, at.y), theta.weights[:, None] * at.weight
-
-
-def entropic(R: Array, q: Array, Q: Array, T: Array) -> Array:
-    """The part of the free energy without examples."""
-    return -T * ((Q - R * R) / (Q - q) + jnp.log(2 * jnp.pi * (Q - q))) / 2 + Q / 2
-
-
-def free_energy(R: Array, q: Array, Q: Array, theta: Setting, at: Nodes) -> Array:
-    r"""$-\frac TN \ln \int dJ\, e^{-\mathcal H/T}$ as a function of the order parameters."""
-    each, weight = averages(R, q, Q, theta, at)
-    return entropic(R, q, Q, theta.temperature) - theta.alpha * theta.temperature * jnp.sum(weight * each.phi)

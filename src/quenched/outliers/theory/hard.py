@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from quenched.core.gaussian import cdf, pdf
 from quenched.core.saddle import Kernel
 from quenched.core.types import Array
-from quenched.outliers.theory.setting import Readings, Setting, Student, free_of_units, order_parameters
+from quenched.outliers.theory.setting import Readings, Setting, Student, free_of_units, order_parameters, scales
 
 
 class Hard(Student):
@@ -41,11 +41,10 @@ HARD = Hard()
 
 def free_energy(R: Array, Q: Array, z: Array, Qh: Array, ch: Array, theta: Setting) -> Array:
     """$f$ of all five order parameters."""
-    gamma, gt, eta, alpha, _ = theta
-    s, b = gt * jnp.sqrt(Q / gamma), gt * gt * z / gamma
-    m = -gt * Q / 2 - eta - ch + b / 2 + jnp.array([0.0, 1.0]) * gt * R
+    m, s, b = scales(R, Q, Q, z, theta)
+    m = m - ch + b / 2
     selected = theta.weights @ (m * cdf(m / s) + s * pdf(m / s))  # <(m + s x)_+>
-    return (R * R - Q) / (2 * z) + Q / 2 + jnp.log1p(gt * Qh) / 2 - ch * Qh - alpha * selected
+    return (R * R - Q) / (2 * z) + Q / 2 + jnp.log1p(theta.gt * Qh) / 2 - ch * Qh - theta.alpha * selected
 
 
 def eliminate(R: Array, Q: Array, z: Array, theta: Setting) -> tuple[Array, Array]:

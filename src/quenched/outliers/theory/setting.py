@@ -74,6 +74,13 @@ def unknowns(R: Any, Q: Any, z: Any) -> Any:
     return xp.stack([xp.sqrt(Q - R * R) / (xp.sqrt(Q) + R), xp.log(Q), xp.log(z)])
 
 
+def scales(R: Any, Q: Any, q: Any, z: Any, theta: Setting) -> tuple[Any, Any, Any]:
+    r"""Mean of the field $a$ for outliers and informative examples, its standard deviation, and $b$."""
+    gamma, gt, eta, _, _ = theta
+    m = -gt * Q / 2 - eta + np.array([0.0, 1.0]) * gt * R
+    return m, gt * namespace(q).sqrt(q / gamma), gt * gt * z / gamma
+
+
 def free_of_units(slopes: tuple[Array, Array, Array], Q: Array, z: Array) -> Array:
     """The equations from the slopes of the free energy by R, Q and z."""
     f_R, f_Q, f_z = slopes

@@ -25,7 +25,7 @@ import numpy as np
 from quenched.core.gaussian import TAIL, legendre, pdf
 from quenched.core.saddle import Kernel, iterate, namespace
 from quenched.core.types import Array
-from quenched.outliers.theory.setting import Readings, Setting, Student, direction, order_parameters
+from quenched.outliers.theory.setting import Readings, Setting, Student, direction, order_parameters, scales
 
 NODES = 56
 """Gauss-Legendre nodes on either side of the jump: the integrands are analytic, so that no panels are needed."""
@@ -50,14 +50,14 @@ class Soft(Student):
 
     def landmarks(self, x: Any, theta: Setting) -> Nodes:
         """Nodes dense where the sigmoid is steep."""
-        m, s, b = _scales(x, theta)
-        return find_nodes(m, s, b)
+        R, Q, z = order_parameters(x)
+        return find_nodes(*scales(R, Q, Q, z, theta))
 
     def kernel(self, x: Array, theta: Setting, marks: Nodes) -> Kernel:
         """The saddle-point equations free of units."""
         R, Q, z = order_parameters(x)
         gamma, gt, _, alpha, _ = theta
-        m, s, b = _scales(x, theta)
+        m, s, b = scales(R, Q, Q, z, theta)
         each, w = averages(m, s, b, marks), theta.weights
         p, p2, xp, M, response = (w @ v for v in each)
         cosine, sine = direction(x)
@@ -109,14 +109,6 @@ def averages(m: Array, s: Array, b: Array, at: Nodes) -> Averages:
         M=jnp.sum(weight * (jax.nn.softplus(w) - b * p * p / 2), axis=1),
         response=jnp.sum(weight * slope * slope, axis=1),
     )
-
-
-def _scales(x: Any, theta: Setting) -> tuple[Any, Any, Any]:
-    """Mean of $a$ for each class, its standard deviation, and $b$."""
-    R, Q, z = order_parameters(x)
-    gamma, gt, eta, _, _ = theta
-    m = -gt * Q / 2 - eta + np.array([0.0, 1.0]) * gt * R
-    return m, gt * namespace(x).sqrt(Q / gamma), gt * gt * z / gamma
 
 
 def find_nodes(m: Any, s: Any, b: Any) -> Nodes:

@@ -36,7 +36,7 @@ class Branch(enum.StrEnum):
 
 
 BRANCHES = tuple(one.value for one in Branch)
-
+"""Their names."""
 THEORIES: dict[type[Rule], Student] = {SoftSelection: SOFT, HardSelection: HARD, Gibbs: gibbs.DRAWN}
 """Students with several states."""
 RELAXATIONS = 40
@@ -59,6 +59,16 @@ class State(NamedTuple):
     selected: Any  # share of the examples, each by its weight
     outcome: Any  # an `Outcome` code
     residual: Any
+
+
+NOTHING = State(0.0, 0.0, 0.0, 1.0, 1.0, 0.5, 0.0, 0.0, 0.0, Outcome.converged, 0.0)
+"""That of hard selection that selects nothing; without a vector there is no angle. [dietrich1998, erratum E8]"""
+
+
+def check_branch(branch: Any) -> None:
+    """Check the name of a branch."""
+    if not (isinstance(branch, str) and branch in BRANCHES):
+        raise InputError(f"Argument `branch` must be one of {', '.join(BRANCHES)}, but {branch!r} was given.")
 
 
 def state(
@@ -95,8 +105,7 @@ def state(
         0.9371
     """
     require_double("outliers.theory.state")
-    if branch not in BRANCHES:
-        raise InputError(f"Argument `branch` must be one of {', '.join(BRANCHES)}, but {branch!r} was given.")
+    check_branch(branch)
     theta = jax.tree.map(lambda v: jnp.asarray(v, float), numbers(law, rule, alpha))
     if isinstance(rule, Hebb):
         return compute_hebb(theta)
@@ -104,7 +113,8 @@ def state(
     if theory is None:
         raise InputError(f"Argument `rule` must be a student of outliers, but {rule!r} was given.")
     if theory is HARD and branch == "trivial" and start is None:
-        return _nothing(theta)
+        outcome = jnp.where(theta.eta > threshold(theta), Outcome.converged, Outcome.absent)
+        return jax.tree.map(lambda value: value + 0 * theta.eta, NOTHING)._replace(outcome=outcome)
     begin = guess(theta, branch) if start is None else unknowns(*(jnp.asarray(v, float) for v in start))
     if theory is HARD and start is None:  # a vector that is short at first selects nothing
         begin = begin.at[1].add(2 * jnp.log(LONGER))
@@ -144,13 +154,6 @@ def guess(theta: Setting, branch: str) -> Any:
     return xp.stack([xp.sqrt((1 - cosine) / (1 + cosine)), ln_Q, 0 * eta])
 
 
-def _nothing(theta: Setting) -> State:
-    """Nothing is selected; without a vector there is no angle, and $\\Phi = 1/2$. [dietrich1998, erratum E8]"""
-    zero, one = jnp.zeros_like(theta.eta), jnp.ones_like(theta.eta)
-    outcome = jnp.where(theta.eta > threshold(theta), Outcome.converged, Outcome.absent)
-    return State(zero, zero, zero, one, one, one / 2, zero, zero, zero, outcome, zero)
-
-
 def compute_hebb(theta: Setting) -> State:
     r"""$R = \alpha w_1/(\alpha + 1/\tilde\gamma)$, $Q = R^2 + (\alpha/\gamma)/(\alpha + 1/\tilde\gamma)^2$.
 
@@ -163,4 +166,4 @@ def compute_hebb(theta: Setting) -> State:
     Q = R * R + noise
     f = alpha * eta - (1 + alpha * gt) * Q / 2
     outcome = Outcome.converged + saddle.namespace(R).zeros_like(R, int)
-    return State(R, Q, Q, 1 / (1 + alpha * gt), *errors(R, Q, noise), f, 0 * R, 0 * R + 1, outcome, 0 * R)
+    return State(R, Q, Q, 1 / (1 + alpha * gt) + 0 * R, *errors(R, Q, noise), f, 0 * R, 0 * R + 1, outcome, 0 * R)

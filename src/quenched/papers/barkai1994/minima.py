@@ -13,7 +13,15 @@ from quenched.core.ensemble import OnHost, ensemble
 from quenched.core.types import Key, double
 from quenched.mixtures.learner import Climbed, Freedom, Gaussians, climb, fit_path, rows_of
 from quenched.mixtures.model import SCIENCE, Annealed, Law, MaximumLikelihood
-from quenched.mixtures.simulation.measure import ACCURACY, PASSES, Sample, draw_sample, observe, unsplit_likelihood
+from quenched.mixtures.simulation.measure import (
+    ACCURACY,
+    PASSES,
+    Sample,
+    draw_sample,
+    observe,
+    split,
+    unsplit_likelihood,
+)
 
 SAME_ENERGY, SAME_ANGLE = 1e-6, 1e-4
 """Minima whose energies differ by less, and whose squared cosine differs from 1 by less, are the same one."""
@@ -59,9 +67,8 @@ class Descent:
 def anneal(key: Key, sample: Sample, widths: np.ndarray) -> Values:
     """The annealed solution at falling widths."""
     found = fit_path(MaximumLikelihood(), sample.S, widths, key=key, start=Annealed(), accuracy=ACCURACY, passes=PASSES)
-    energy = unsplit_likelihood(sample.S, widths) - [one.log_likelihood for one in found]
-    dU = np.array([(one.centres[0] - one.centres[1]) / 2 for one in found])
-    return {f"annealed_{name}": observe(sample, dU, energy)[name] for name in KEPT}
+    values = observe(sample, *split(sample, widths, found))
+    return {f"annealed_{name}": values[name] for name in KEPT}
 
 
 def _count(dU: np.ndarray, energy: np.ndarray) -> int:

@@ -33,6 +33,8 @@ TEACHER = outliers.TeacherStart()
 ALPHA = "examples per dimension, α"
 ETA = "ln(outliers / informative), η"
 BROKEN = "replica symmetry broken"
+QUICK_SIZES = 16
+"""Sample sizes along a line of theory in quick mode; half as many along a line of the phase diagram."""
 
 
 def compare(curve: xr.Dataset, points: xr.Dataset, size: int, variables: Iterable[str] = COMPARED) -> Agreement:
@@ -73,7 +75,7 @@ def solve_printed(rule: Any, alpha: float, eta: float) -> dict[str, float]:
 def figure_1(*, quick: bool = False, key: Any = None) -> Figure:
     """Soft selection against the Hebb rule."""
     measured = np.array([5.0, 10.0]) if quick else np.array([1.0, 2.0, 3.0, 5.0, 7.5, 10.0])
-    alphas = np.union1d(np.geomspace(0.3, 12, 16 if quick else 30), measured)
+    alphas = np.union1d(np.geomspace(0.3, 12, QUICK_SIZES if quick else 30), measured)
     size, runs = (200, 20) if quick else (500, 100)
     series, proof, data = [], {}, {}
     for name, rule in (("soft selection", SOFT), ("Hebb rule", HEBB)):
@@ -94,7 +96,7 @@ def figure_1(*, quick: bool = False, key: Any = None) -> Figure:
 def figure_2(*, quick: bool = False, key: Any = None) -> Figure:
     """The angle against the number of examples for few and many outliers."""
     measured = np.array([5.0, 10.0]) if quick else np.array([2.0, 5.0, 10.0, 20.0, 40.0])
-    alphas = np.union1d(np.geomspace(1, 60, 16 if quick else 48), measured)
+    alphas = np.union1d(np.geomspace(1, 60, QUICK_SIZES if quick else 48), measured)
     size, runs = (200, 20) if quick else (500, 100)
     few = outliers.curve(LAW, SOFT, alpha=alphas, eta=0.0, branch="informed")
     many = _lowest(outliers.curve(LAW, SOFT, alpha=alphas, eta=4.0))
@@ -187,7 +189,7 @@ def figure_4(*, quick: bool = False, key: Any = None) -> Figure:
 def figure_5(*, quick: bool = False, key: Any = None) -> Figure:
     """Critical shares of outliers."""
     del key  # theory alone
-    alphas = np.geomspace(2, 60, 9 if quick else 30)
+    alphas = np.geomspace(2, 60, QUICK_SIZES // 2 + 1 if quick else 30)
     soft, hard = (outliers.transitions(LAW, rule, alpha=alphas) for rule in (SOFT, HARD))
     every = np.full(alphas.shape, True)
     series = []

@@ -9,8 +9,7 @@ $$\tfrac12 y^\top \alpha + \tfrac12 \log\det A + \tfrac n2 \log 2\pi, \qquad
 
 The kernel takes the slope on to its parameters: any kernel by its vector-Jacobian product, compiled; the squared
 exponential in closed form, without compilation and at LAPACK's own speed.
-
-`descend` finds the minimum at hand, not the lowest. Not covered: restarts.
+`descend` finds the minimum at hand, not the lowest.
 """
 
 from __future__ import annotations
@@ -26,8 +25,10 @@ import numpy as np
 from quenched.core import checks
 from quenched.core.types import InputError, double, is_traced
 from quenched.processes import kernels
-from quenched.processes.model import SCIENCE, Empirical, GaussianProcess
+from quenched.processes.model import SCIENCE, Empirical, GaussianProcess, take
 
+FARTHEST = 1e4
+"""Factor of its start within which `descend` keeps each parameter."""
 LEAST_NOISE = 1e-6
 """Noise variance below which `descend` does not go: the kernel matrix alone need not be invertible."""
 STARTING_NOISES, MOST_STARTING = (0.01, 0.1, 0.5), 400
@@ -42,26 +43,19 @@ r"""From the lower triangle of $M$ to the slopes of $\tfrac12 \sum M_{ij} K_{ij}
 
 
 class Surprise:
-    """The negative log evidence and its slope, a `Slope`.
+    """The negative log evidence of a law and its slope, a `Slope` from a rule."""
 
-    Args:
-        law: the world.
-        rule: where to start.
-        weights: `[N]` of 1, or 0 for rows that are left out.
-    """
-
-    def __init__(self, law: Empirical, rule: GaussianProcess, weights: np.ndarray | None = None):
-        used = np.ones(law.rows, bool) if weights is None else weights > 0
-        self._y, self._noise = np.asarray(law.standard(), float)[used], float(rule.noise)
-        X, scales = np.asarray(law.inputs, float)[used], kernels.recognise(law, rule)
+    def __init__(self, law: Empirical, rule: GaussianProcess):
+        self._y, self._noise = np.asarray(law.standard(), float), float(rule.noise)
+        X = kernels.places_of(law, rule)
+        known = kernels.recognise(rule.kernel, X)
         self._covariance: Callable[[np.ndarray], tuple[np.ndarray, Pull]]
-        if scales is not None:
-            self._covariance = lambda theta: _squared_exponential(theta, X, scales)
+        if known is not None:
+            self._covariance = lambda theta: _squared_exponential(theta, X, known)
         elif callable(rule.kernel):
-            self._covariance = lambda theta: _any_kernel(theta, X, rule)
+            self._covariance = lambda theta: _any_kernel(theta, X, rule.kernel)
         else:
-            K = np.asarray(rule.kernel)[np.ix_(used, used)]
-            self._covariance = lambda theta: (K, lambda M: np.zeros(0))
+            self._covariance = lambda theta: (np.asarray(rule.kernel), lambda M: np.zeros(0))
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and slope; infinite where the covariance cannot be factorised."""
@@ -86,7 +80,7 @@ class Surprise:
 
 
 def _squared_exponential(
-    theta: np.ndarray, X: np.ndarray, scales: kernels.SquaredExponential
+    theta: np.ndarray, X: np.ndarray, known: kernels.SquaredExponential
 ) -> tuple[np.ndarray, Pull]:
     r"""Covariances, and the slopes over the logs of the amplitude, the columns' scales and their common length.
 
@@ -95,8 +89,8 @@ def _squared_exponential(
     """
     from scipy.linalg import blas
 
-    w = scales.weights * np.exp(theta[1:-1] - theta[-1])
-    K = kernels.SquaredExponential(float(scales.amplitude * np.exp(theta[0])), w).evaluate(X, X).T  # Fortran's order
+    w = known.weights * np.exp(theta[1:-1] - theta[-1])
+    K = kernels.SquaredExponential(float(known.amplitude * np.exp(theta[0])), w).evaluate(X, X).T  # Fortran's order
 
     def pull(M: np.ndarray) -> np.ndarray:
         M *= K
@@ -109,50 +103,45 @@ def _squared_exponential(
 
 
 @double
-def _any_kernel(theta: np.ndarray, X: np.ndarray, rule: GaussianProcess) -> tuple[np.ndarray, Pull]:
+def _any_kernel(theta: np.ndarray, X: np.ndarray, kernel: Any) -> tuple[np.ndarray, Pull]:
     """Covariances, and their slopes by a compiled product; rows are padded, so that subsets share the program."""
-    K = kernels.evaluate(scale(rule, np.append(theta, 0.0)).kernel, X, X)
 
     @double
     def pull(M: np.ndarray) -> np.ndarray:
         full, rows = np.tril(M) + np.tril(M, -1).T, kernels.pad(X)
         more = len(rows) - len(X)
-        return np.asarray(_pull(theta, as_arrays(rule), rows, np.pad(full, ((0, more), (0, more)))))
+        return np.asarray(_pull(theta, kernel, rows, np.pad(full, ((0, more), (0, more)))))
 
-    return K, pull
+    return kernels.evaluate(_scale(kernel, theta), X, X), pull
 
 
 @eqx.filter_jit
-def _pull(theta: Any, rule: GaussianProcess, X: Any, M: Any) -> Any:
-    return jax.grad(lambda theta: 0.5 * jnp.sum(M * scale(rule, jnp.append(theta, 0.0)).kernel(X, X)))(theta)
-
-
-def _floats(rule: GaussianProcess) -> tuple[list[Any], Any, list[int]]:
-    """The leaves of the kernel, its structure, and which leaves are parameters: none of a kernel given as a matrix."""
-    leaves, structure = jax.tree.flatten(rule.kernel)
-    return leaves, structure, [i for i, leaf in enumerate(leaves) if callable(rule.kernel) and _is_float(leaf)]
+@jax.grad
+def _pull(theta: Any, kernel: Any, X: Any, M: Any) -> Any:
+    return 0.5 * jnp.sum(M * _scale(kernel, theta)(X, X))
 
 
 def scale(rule: GaussianProcess, theta: Any) -> GaussianProcess:
     r"""The rule with its parameters multiplied by $e^\theta$, noise last."""
-    exp: Any = jnp.exp if is_traced(theta) else np.exp
-    leaves, structure, places = _floats(rule)
+    kernel = _scale(rule.kernel, theta[:-1]) if callable(rule.kernel) else rule.kernel
+    return GaussianProcess(kernel, rule.noise * (jnp if is_traced(theta) else np).exp(theta[-1]))
+
+
+def _scale(kernel: Any, theta: Any) -> Any:
+    """The kernel with its parameters multiplied."""
+    factors, (leaves, structure) = (jnp if is_traced(theta) else np).exp(theta), jax.tree.flatten(kernel)
     first = 0
-    for i in places:
-        factor = exp(theta[first : first + np.size(leaves[i])])
-        first += len(factor)
-        leaves[i] = leaves[i] * factor.reshape(np.shape(leaves[i]))
-    return GaussianProcess(structure.unflatten(leaves), rule.noise * exp(theta[first]))
+    for i, leaf in enumerate(leaves):
+        if _is_float(leaf):
+            last = first + np.size(leaf)
+            leaves[i], first = leaf * factors[first:last].reshape(np.shape(leaf)), last
+    return structure.unflatten(leaves)
 
 
 def _free(rule: GaussianProcess) -> np.ndarray:
-    """Which parameters, in the order of `scale`, may be descended.
-
-    A parameter without a log stays as it is, and so do the others of its array (a rotation of the inputs).
-    """
-    leaves, _, places = _floats(rule)
-    values = [np.ravel(np.asarray(leaves[i], dtype=float)) for i in places]
-    return np.concatenate([*(np.full(len(v), bool(np.all(np.isfinite(v) & (v > 0)))) for v in values), [True]])
+    """Which parameters, in the order of `scale`, may be descended: all of an array of positive numbers, or none."""
+    floats = [np.ravel(leaf) for leaf in jax.tree.leaves(rule.kernel) if callable(rule.kernel) and _is_float(leaf)]
+    return np.concatenate([*(np.full(len(v), np.all(np.isfinite(v) & (v > 0))) for v in floats), [True]])
 
 
 def _is_float(leaf: Any) -> bool:
@@ -166,31 +155,17 @@ def as_arrays(tree: Any) -> Any:
 
 
 @double
-def descend(
-    slope: Slope, rule: GaussianProcess, *, steps: int = 100, bound: float = 1e4, tolerance: float = 2e-9
-) -> GaussianProcess:
-    r"""Make an objective as small as descent from a given rule can.
+def descend(slope: Slope, rule: GaussianProcess, *, steps: int = 100, tolerance: float = 2e-9) -> GaussianProcess:
+    """The best rule that L-BFGS-B from a given one meets, over the logs of its positive float parameters.
 
-    L-BFGS-B over the logs of all positive float parameters of the kernel and of the noise. Other parameters, and a
-    kernel given as a matrix, stay as they are.
-
-    Args:
-        slope: value and gradient of the objective.
-        rule: where to start.
-        steps: the largest number of iterations.
-        bound: each parameter stays within this factor of its start, and the noise at least $10^{-6}$.
-        tolerance: a step that makes the objective smaller by less than this share of it is the last.
-
-    Returns:
-        The best rule met; never worse than the start.
+    Other parameters, and a kernel given as a matrix, stay as they are. There are at most `steps` iterations; one that
+    makes the objective smaller by less than a share `tolerance` of it is the last.
     """
     from scipy.optimize import minimize
 
     steps = checks.whole("steps", steps, least=0)
-    if not bound > 1:
-        raise InputError(f"Argument `bound` must be above 1, but {bound} was given.")
     free = _free(rule)
-    low, high = np.full(len(free), -np.log(bound)), np.full(len(free), np.log(bound))
+    low, high = np.full(len(free), -np.log(FARTHEST)), np.full(len(free), np.log(FARTHEST))
     low[-1] = min(0.0, max(low[-1], np.log(LEAST_NOISE / float(rule.noise))))
     best_value, best = np.inf, np.zeros(len(free))
 
@@ -224,14 +199,15 @@ def most_likely(
         rule: where to start, see `default_rule`.
         weights: `[N]` of 1, or 0 for rows that are left out.
         steps: the largest number of iterations.
-        tolerance: of the evidence, see `descend`.
+        tolerance: an iteration that changes the evidence by less than this share is the last.
     """
     SCIENCE.check_pair(law, rule)
     weights = np.ones(law.rows) if weights is None else checks.numbers("weights", weights)
-    if weights.shape != (law.rows,) or not np.all((weights == 0) | (weights == 1)):
-        raise InputError(f"Argument `weights` must be 0 or 1 for each of the {law.rows} rows, but it is not.")
+    if weights.shape != (law.rows,) or not np.all((weights == 0) | (weights == 1)) or not weights.any():
+        raise InputError("Argument `weights` must be 0 or 1 for each row, not all 0, but it is not.")
     checks.positive("tolerance", checks.number("tolerance", tolerance))
-    return descend(Surprise(law, rule, weights), rule, steps=steps, tolerance=float(tolerance))
+    surprise = Surprise(*take(law, rule, np.flatnonzero(weights)))
+    return descend(surprise, rule, steps=steps, tolerance=float(tolerance))
 
 
 def default_rule(law: Empirical) -> GaussianProcess:
@@ -250,8 +226,7 @@ def default_rule(law: Empirical) -> GaussianProcess:
     spread = X.std(axis=0)
     lengths = np.sqrt(X.shape[1]) * np.where(spread > 0, spread, 1.0)
     kernel = 1.0 * transforms.Linear(1 / lengths, tinygp.ExpSquared(1.0))  # pyright: ignore[reportArgumentType]
-    few = np.zeros(law.rows)
-    few[np.linspace(0, law.rows - 1, min(law.rows, MOST_STARTING)).astype(int)] = 1
-    columns, start = Empirical(X, law.targets, *law.units()), np.zeros(X.shape[1] + 3)
+    rows = np.linspace(0, law.rows - 1, min(law.rows, MOST_STARTING)).astype(int)
+    few, start = Empirical(X, law.targets, *law.units()).take(rows), np.zeros(X.shape[1] + 3)
     rules = [GaussianProcess(kernel, noise) for noise in STARTING_NOISES]
-    return min(rules, key=lambda rule: Surprise(columns, rule, few)(start)[0])
+    return min(rules, key=lambda rule: Surprise(few, rule)(start)[0])

@@ -8,8 +8,6 @@ $$A = K_{bb} + \mathrm{diag}(\sigma^2/s_b), \qquad \alpha = A^{-1} y_b, \qquad d
 The prediction at $x$ is $k(x)^\top \alpha$, its variance $k(x, x) - k(x)^\top A^{-1} k(x)$; at a row of the sample the
 residual is $\sigma^2 \alpha_i/s_i$, and $\alpha_i/d_i$ once all copies of the row are taken out. `train` does it for
 everyone: `fit`, the data sets of `measure`, and the subsets of a forecast.
-
-Not covered: other likelihoods than Gaussian noise, low rank.
 """
 
 from __future__ import annotations
@@ -130,7 +128,7 @@ class Fitted(eqx.Module):
         for first in range(0, len(new), BLOCK):
             rows = slice(first, first + BLOCK)
             cross = kernels.evaluate(self.rule.kernel, new[rows], X)
-            prior = kernels.evaluate_diagonal(self.rule.kernel, new[rows])
+            prior = kernels.evaluate(self.rule.kernel, new[rows])
             mean[rows] = cross @ self._trained.alpha
             variance[rows] = np.maximum(prior - np.sum((cross @ W.T) ** 2, axis=1), 0.0)
         return centre + scale * mean, scale**2 * variance
@@ -162,19 +160,17 @@ def fit(rule: GaussianProcess, data: Any, *, weights: Any = None, key: Key | Non
         >>> bool(abs(mean[0] - 0.25) < 1e-3)
         True
     """
-    checks.kind("rule", rule, *SCIENCE.rules)
-    if not isinstance(data, Empirical):
-        if not isinstance(data, tuple) or len(data) != 2:
-            raise InputError("Argument `data` must be an Empirical or (X, y), but it is neither.")
-        data = Empirical(*data)
-    s = np.ones(data.rows) if weights is None else checks.numbers("weights", weights)
-    if s.shape != (data.rows,) or not np.all(np.isfinite(s) & (s >= 0)) or not s.any():
-        raise InputError(f"Argument `weights` must be a number of at least 0 for each of the {data.rows} rows, not all "
+    law: Any = Empirical(*data) if isinstance(data, tuple) and len(data) == 2 else data
+    checks.kind("data", law, Empirical, "an Empirical or (X, y)")
+    SCIENCE.check_pair(law, rule)
+    s = np.ones(law.rows) if weights is None else checks.numbers("weights", weights)
+    if s.shape != (law.rows,) or not np.all(np.isfinite(s) & (s >= 0)) or not s.any():
+        raise InputError(f"Argument `weights` must be a number of at least 0 for each of the {law.rows} rows, not all "
                          "0, but it is not.")  # fmt: skip
-    n, jitter = kernels.numbers_of(data, rule)
+    n, jitter = kernels.numbers_of(law, rule)
     found, bag = predict_rows(n, s, variance=False), s > 0
     L, r, alpha = found.trained
-    logs = np.sum(np.log(np.diagonal(L))) - np.sum(np.log(r)) + 0.5 * len(r) * np.log(2 * np.pi)
+    logs = np.sum(np.log(np.diagonal(L) / r)) + 0.5 * len(r) * np.log(2 * np.pi)
     evidence = float(-0.5 * np.asarray(n.y)[bag] @ alpha - logs)
     error = float(np.mean(found.residual[bag] ** 2))
-    return Fitted(rule, data, s, jitter, error, found.left_out, evidence, found.trained)
+    return Fitted(rule, law, s, jitter, error, found.left_out, evidence, found.trained)

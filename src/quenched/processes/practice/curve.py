@@ -1,11 +1,9 @@
 r"""The learning curve: theory where its self-check passes, honest draws elsewhere.
 
-*Theory* costs one solution of the closure at each size and is believed where its self-check passes. *Draws* are
-Gaussian processes trained on random data sets, as many as the required standard error takes; they are always right,
-within it. By default the theory is tried first. With `cheapest` a few draws show how many that would take, and
-whichever way costs less is taken; after a failed check the theory is then not tried again before the size has doubled,
-since its trouble (near neighbours of a row that are in the sample or not) does not vanish from one size to the next.
-The decision counts operations, not seconds, so that the same call gives the same answer.
+Draws are Gaussian processes trained on random data sets, as many as the required standard error takes. By default the
+theory is tried first. With `cheapest` a few draws show how many that would take, and whichever way costs less is taken;
+after a failed check the theory is then not tried again before the size has doubled, since its trouble does not vanish
+from one size to the next. Operations are counted, not seconds, so that the same call gives the same answer.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from quenched.core.progress import track
 from quenched.core.types import Key, Outcome, double
 from quenched.processes import kernels
 from quenched.processes.model import MEASURES, Empirical, GaussianProcess, Total, ask, total_of
-from quenched.processes.simulation.measure import LatinHypercube, World, block_of, finish, world_of
+from quenched.processes.simulation.measure import LatinHypercube, block_of, finish
 from quenched.processes.theory.closures import Closure
 from quenched.processes.theory.curve import LARGEST_EXACT, Solver, answer
 
@@ -33,12 +31,9 @@ if TYPE_CHECKING:
 
 BLOCK = LatinHypercube(draws=4)
 """Draws that are stratified together; few, so that the error of their mean is known from many blocks."""
-PILOT = 4
-"""Blocks from which the number that will be needed is estimated."""
-FEWEST_BLOCKS = 16
-"""Blocks, at least, for a standard error: with fewer, draws would stop where it happens to look small."""
-MOST_BLOCKS = 128
-"""Blocks after which a size is reported as it is, marked as stalled."""
+PILOT, FEWEST_BLOCKS, MOST_BLOCKS = 4, 16, 128
+"""Blocks from which the number needed is estimated; the fewest for a standard error, since with fewer draws would stop
+where it happens to look small; and the most, after which a size is reported as it is, marked as stalled."""
 CHECKS = ("self_check_error", "self_check_variance", "self_check_shift_error", "self_check_shift_variance")
 """The self-check of the theory."""
 THEORY_COST, DRAW_COST = 40.0, 1.8
@@ -47,20 +42,10 @@ r"""Operations of the theory, in units of $N^3$, and of a draw, in units of its 
 
 @double
 def curve(
-    law: Empirical,
-    rule: GaussianProcess,
-    *,
-    examples: Any,
-    accuracy: float = 0.03,
-    cheapest: bool = False,
-    total: Total | None = None,
-    closure: Closure | None = None,
-    rank: int | None = None,
-    key: Key | None = None,
-    executor: Any = None,
-    folder: Any = None,
-    **sweep: Any,
-) -> xr.Dataset:
+    law: Empirical, rule: GaussianProcess, *, examples: Any, accuracy: float = 0.03, cheapest: bool = False,
+    total: Total | None = None, closure: Closure | None = None, rank: int | None = None, key: Key | None = None,
+    executor: Any = None, folder: Any = None, **sweep: Any,
+) -> xr.Dataset:  # fmt: skip
     """The learning curve: theory at every size where its self-check passes, honest draws at the others.
 
     Args:
@@ -99,97 +84,61 @@ def curve(
     key = jax.random.key(0) if key is None else checks.key(key)
     sizes = question.axes["examples"]
 
-    def solve_sizes(law: Empirical, rule: GaussianProcess) -> tuple[Solver, list[dict[str, Any]]]:
+    def solve_sizes(solver: Solver, law: Empirical, rule: GaussianProcess) -> list[dict[str, Any]]:
         draws = Draws(law, rule, sizes, key, executor, folder, total)
-        solver = Solver(law, rule, closure, rank, total)
-        return solver, _solve_or_draw(solver, draws, sizes, accuracy, cheapest)
+        points, next_try, too_large = [], 0.0, law.rows > LARGEST_EXACT
+        for i, m in enumerate(track(list(sizes), "learning curve")):
+            found: dict[str, Any] = dict.fromkeys(CHECKS, np.nan)
+            if too_large or (m >= next_try and not (cheapest and draws.are_cheaper(i, accuracy))):
+                found = solver.solve(float(m))
+                next_try = 2 * m if cheapest and not found["trusted"] else 0.0
+            if too_large or found.get("trusted"):
+                point = {name: found[name] for name in (*MEASURES, "outcome")}
+                point |= {f"{name}_stderr": np.zeros_like(found[name]) for name in MEASURES}
+                point |= {"source": "theory" if found["trusted"] else "theory, not trusted", "draws": 0}
+            else:
+                point = draws.draw(i, accuracy)
+            points.append(point | {name: found[name] for name in CHECKS})
+        return points
 
-    return answer(
-        question, solve_sizes, source="theory and draws",
-        dims={f"{name}_stderr": own for name, own in MEASURES.items()}, total=type(total).__name__,
-        accuracy=accuracy, rank=rank or 0, seed=results.seed(key),
-    )  # fmt: skip
-
-
-def _solve_or_draw(
-    solver: Solver, draws: Draws, sizes: np.ndarray, accuracy: float, cheapest: bool
-) -> list[dict[str, Any]]:
-    """Every size by theory or by draws."""
-    points, next_try = [], 0.0
-    for i, m in enumerate(track(list(sizes), "learning curve")):
-        found = None
-        if draws.too_large or (m >= next_try and not (cheapest and draws.are_cheaper(i, accuracy))):
-            found = solver.solve(float(m))
-            if found["trusted"] or draws.too_large:
-                points.append(_from_theory(found))
-                continue
-            next_try = 2 * m if cheapest else 0.0
-        points.append(draws.draw(i, accuracy, found))
-    return points
-
-
-def _from_theory(found: dict[str, Any]) -> dict[str, Any]:
-    """A size as the theory gives it."""
-    measures = {name: found[name] for name in MEASURES}
-    errors = {f"{name}_stderr": np.zeros_like(value) for name, value in measures.items()}
-    source = "theory" if found["trusted"] else "theory, not trusted"
-    return {**measures, **errors, **_self_check(found), "source": source, "draws": 0, "outcome": found["outcome"]}
-
-
-def _self_check(found: dict[str, Any] | None) -> dict[str, Any]:
-    """The self-check; NaN where the theory was not tried."""
-    return {name: np.nan if found is None else found[name] for name in CHECKS}
+    dims = {f"{name}_stderr": own for name, own in MEASURES.items()}
+    how = {"source": "theory and draws", "accuracy": accuracy, "seed": results.seed(key), "dims": dims}
+    return answer(question, solve_sizes, total, closure, rank, **how)
 
 
 class Draws:
-    """Honest draws at given sizes, more on demand; all sizes share their random numbers.
-
-    Attributes:
-        too_large: whether the table is too large for draws.
-    """
+    """Honest draws at given sizes, more on demand; all sizes share their random numbers."""
 
     def __init__(
         self, law: Empirical, rule: GaussianProcess, sizes: np.ndarray, key: Key, executor: Any, folder: Any,
         total: Total | None = None,
     ):  # fmt: skip
-        self.too_large = law.rows > LARGEST_EXACT
-        self.rows, self._law, self._rule, self._sizes = law.rows, law, rule, sizes
-        self._key, self._where = key, {"executor": executor, "folder": folder}
-        self._run = block_of(law.rows, 1, BLOCK, total_of(total), longest=sizes[-1])
+        self._sizes, self._key, self._where = sizes, key, {"executor": executor, "folder": folder}
+        self.rows, self._run = law.rows, block_of(law.rows, 1, BLOCK, total_of(total), longest=sizes[-1])
+        self._numbers = functools.cache(lambda: kernels.numbers_of(law, rule)[0])  # only if there is a draw
         self._made: dict[int, Ensemble] = {}
-
-    @functools.cached_property
-    def _numbers(self) -> Any:
-        return kernels.numbers_of(self._law, self._rule)[0]
-
-    def _world(self, i: int) -> World:
-        return world_of(self._numbers, self._sizes[i : i + 1])
 
     def blocks(self, i: int, count: int) -> Ensemble:
         """At least `count` blocks at size number `i`; those made before are kept."""
-        world = self._world(i)
-        while (made := 0 if i not in self._made else self._made[i].failed.shape[1]) < count:
-            key = jax.random.fold_in(self._key, made)  # the same at every size
-            more = ensemble(
-                self._run, key, [world], runs=PILOT * math.ceil((count - made) / PILOT), batch=PILOT, label="data sets",
-                **self._where,
-            )  # fmt: skip
+        point = self._numbers(), self._sizes[i : i + 1]
+        made = self._made[i].failed.shape[1] if i in self._made else 0
+        if made < count:
+            key, runs = jax.random.fold_in(self._key, made), PILOT * math.ceil((count - made) / PILOT)  # for all sizes
+            more = ensemble(self._run, key, [point], runs=runs, batch=PILOT, label="data sets", **self._where)
             self._made[i] = _join(self._made[i], more) if made else more
-        return finish(self._made[i], [world], BLOCK.draws)
-
-    def needed(self, i: int, accuracy: float) -> int:
-        """The number of blocks that an accuracy will take, estimated from a few of them."""
-        pilot = self.blocks(i, PILOT)
-        blocks = pilot.failed.shape[1]
-        spread = float(pilot.stderr("oob_error")[0, 0] / pilot.mean("oob_error")[0, 0]) * math.sqrt(blocks)
-        return max(FEWEST_BLOCKS, math.ceil((spread / accuracy) ** 2)) if math.isfinite(spread) else MOST_BLOCKS
+        return finish(self._made[i], [point], BLOCK.draws)
 
     def are_cheaper(self, i: int, accuracy: float) -> bool:
-        """Whether draws reach the accuracy with less work than the theory takes."""
-        block = BLOCK.draws * DRAW_COST * (-math.expm1(-self._sizes[i] / self.rows)) ** 3
-        return FEWEST_BLOCKS * block < THEORY_COST and self.needed(i, accuracy) * block < THEORY_COST
+        """Whether draws reach the accuracy with less work than the theory takes, by what a few of them show."""
+        affordable = THEORY_COST / (BLOCK.draws * DRAW_COST * (-math.expm1(-self._sizes[i] / self.rows)) ** 3)
+        if affordable <= FEWEST_BLOCKS:
+            return False
+        pilot = self.blocks(i, PILOT)
+        spread = float(pilot.stderr("oob_error")[0, 0] / pilot.mean("oob_error")[0, 0]) * pilot.failed.shape[1] ** 0.5
+        needed = math.ceil((spread / accuracy) ** 2) if math.isfinite(spread) else MOST_BLOCKS
+        return needed < affordable
 
-    def draw(self, i: int, accuracy: float, found: dict[str, Any] | None) -> dict[str, Any]:
+    def draw(self, i: int, accuracy: float) -> dict[str, Any]:
         """A size by draws, with a standard error of at most the accuracy, or marked as stalled."""
         wanted = FEWEST_BLOCKS
         while True:
@@ -203,15 +152,11 @@ class Draws:
         errors = {name: _stderr(done, name) for name in MEASURES}
         point |= {f"{name}_stderr": np.where(np.isnan(error), np.inf, error) for name, error in errors.items()}
         reached = Outcome.converged if stderr <= accuracy * mean else Outcome.stalled
-        return {**point, **_self_check(found), "source": "draws", "draws": count * BLOCK.draws, "outcome": reached}
+        return {**point, "source": "draws", "draws": count * BLOCK.draws, "outcome": reached}
 
 
 def _stderr(done: Ensemble, name: str) -> np.ndarray:
-    r"""The standard error of a mean over $n$ blocks, with Student's factor.
-
-    The deviation of the mean, in units of its estimated error, has Student's distribution with $n - 1$ degrees of
-    freedom, of variance $(n - 1)/(n - 3)$; in units of what is returned here it has variance 1.
-    """
+    """The standard error of a mean over blocks, times the standard deviation of Student's distribution."""
     n = int(np.sum(~done.failed))
     return done.stderr(name)[0, 0] * (math.sqrt((n - 1) / (n - 3)) if n > 3 else np.inf)
 

@@ -29,13 +29,11 @@ def examples_for(
     Returns:
         For a curve, the smallest number of examples whose out-of-bag error is at most `error`. For a forecast a range
         `(low, high)`, from both ends of its 80% interval, each made monotone; it is known to a factor of 2 at best.
-        `high` is infinite where the upper end does not come down to `error` within the forecast's sizes, and `low` is
-        the smallest of these where the lower end begins below `error`. A range for `gain` never begins below the rows
-        at hand.
+        `high` is infinite where the upper end does not come down to `error`, and `low` is the smallest size, for `gain`
+        the rows at hand, where the lower end begins below it.
 
     Raises:
-        InputError: if the error is not reached at any size of the result, if it is reached at all of them, or if the
-            forecast was refused.
+        InputError: if the error is reached at no size of the result or at all of them, or if it was refused.
 
     Examples:
         >>> import numpy as np, xarray as xr
@@ -50,54 +48,29 @@ def examples_for(
     if (error is None) == (gain is None):
         raise InputError("Arguments `error` and `gain` must be one of the two, but both or none were given.")
     if gain is not None:
-        return _gain_range(result, checks.number("gain", gain))
+        found = reach_gain(result, checks.number("gain", gain))
+        if not np.isfinite(found.low):
+            raise InputError(f"Argument `gain` must be one that is reached by {found.farthest:g} examples, but "
+                             f"{gain:g} is not.")  # fmt: skip
+        return found.low, found.high
     error = checks.number("error", error)
     checks.positive("error", error)
     if "refused" in result:
-        return _range(result, error)
+        low, high = _reach_error(_forecasts(result, 2, "at two or more sizes"), error, ("error_low", "error_high"))
+        return low, high
     if "oob_error" not in result or result["oob_error"].dims != ("examples",) or result.sizes["examples"] < 2:
         raise InputError("Argument `result` must be a forecast or a curve with `oob_error` at two or more sizes, "
                          "but it is not.")  # fmt: skip
-    sizes, errors = result["examples"].values, result["oob_error"].values
-    good = np.isfinite(errors)
-    found = _crossing(sizes[good], errors[good], error)
-    if not np.isfinite(found):
-        raise _unreachable(error, float(np.min(errors[good])), sizes[good])
-    if found <= sizes[good][0]:
-        raise _reached(error, sizes[good])
-    return found
-
-
-def _range(result: xr.Dataset, error: float) -> tuple[float, float]:
-    """From both ends of a forecast's interval."""
-    known = _known(result)
-    if known.sizes["examples"] < 2:
-        said = [text for text in result["refused"].values if text]
-        raise InputError(f"Argument `result` must have forecasts at two or more sizes, but it has "
-                         f"{known.sizes['examples']}{': ' + said[0] if said else '.'}")  # fmt: skip
-    sizes = known["examples"].values
-    low, high = (_crossing(sizes, known[name].values, error) for name in ("error_low", "error_high"))
-    if not np.isfinite(low):
-        raise _unreachable(error, float(known["error_low"].min()), sizes)
-    if high <= sizes[0]:
-        raise _reached(error, sizes)
-    return low, high
+    return _reach_error(result.isel(examples=np.isfinite(result["oob_error"].values)), error, ("oob_error",))[0]
 
 
 class Reached(NamedTuple):
-    """Numbers of examples at which a share of the present error is reached, infinite where it is not.
+    """Numbers of examples at which a share of the present error is reached, infinite where it is not."""
 
-    Attributes:
-        low: by the lower end of the 80% interval of the change.
-        best: by its best estimate.
-        high: by its upper end.
-        farthest: the largest size there is a forecast for.
-    """
-
-    low: float
-    best: float
-    high: float
-    farthest: float
+    low: float  # by the lower end of the 80% interval of the change
+    best: float  # by its best estimate
+    high: float  # by its upper end
+    farthest: float  # the largest size there is a forecast for
 
 
 def reach_gain(result: xr.Dataset, gain: float) -> Reached:
@@ -110,12 +83,8 @@ def reach_gain(result: xr.Dataset, gain: float) -> Reached:
         raise InputError("Argument `result` must be a forecast to be asked for a gain, but it is not.")
     if not 0 < gain < 1:
         raise InputError(f"Argument `gain` must be between 0 and 1, but {gain:g} was given.")
-    known, rows = _known(result), float(result.attrs["rows"])
-    ahead = known.isel(examples=np.flatnonzero(known["examples"].values > rows))
-    if not ahead.sizes["examples"]:
-        said = [text for text in result["refused"].values if text]
-        raise InputError("Argument `result` must have forecasts beyond the rows at hand, but it has "
-                         f"none{': ' + said[0] if said else '.'}")  # fmt: skip
+    rows = float(result.attrs["rows"])
+    ahead = _forecasts(result.isel(examples=result["examples"].values > rows), 1, "beyond the rows at hand")
     sizes = np.append(rows, ahead["examples"].values)
     low, best, high = (
         _crossing(sizes, np.append(1.0, ahead[name].values), gain) for name in ("gain_low", "gain", "gain_high")
@@ -123,17 +92,28 @@ def reach_gain(result: xr.Dataset, gain: float) -> Reached:
     return Reached(low, best, high, float(sizes[-1]))
 
 
-def _gain_range(result: xr.Dataset, gain: float) -> tuple[float, float]:
-    found = reach_gain(result, gain)
-    if not np.isfinite(found.low):
-        raise InputError(f"Argument `gain` must be one that is reached by {found.farthest:g} examples, but {gain:g} is "
-                         "not.")  # fmt: skip
-    return found.low, found.high
-
-
-def _known(result: xr.Dataset) -> xr.Dataset:
+def _forecasts(result: xr.Dataset, fewest: int, where: str) -> xr.Dataset:
     """The sizes at which there is a forecast."""
-    return result.isel(examples=np.flatnonzero(result["refused"].values.astype(str) == ""))
+    refused = result["refused"].values.astype(str)
+    known = result.isel(examples=refused == "")
+    if (count := known.sizes["examples"]) < fewest:
+        said = [text for text in refused if text]
+        raise InputError(f"Argument `result` must have forecasts {where}, but it has {count or 'none'}"
+                         f"{': ' + said[0] if said else '.'}")  # fmt: skip
+    return known
+
+
+def _reach_error(result: xr.Dataset, error: float, names: tuple[str, ...]) -> list[float]:
+    """Where each of some errors comes down to `error`: the first, the lowest, must, the last not at the first size."""
+    sizes = result["examples"].values
+    found = [_crossing(sizes, result[name].values, error) for name in names]
+    if not np.isfinite(found[0]):
+        raise InputError(f"Argument `error` must be one that is reached by {sizes[-1]:g} examples, but {error:g} is "
+                         f"below the smallest there, {float(result[names[0]].min()):.3g}.")  # fmt: skip
+    if found[-1] <= sizes[0]:
+        raise InputError(f"Argument `error` must be one that {sizes[0]:g} examples do not reach yet, but {error:g} is "
+                         "reached by so few.")  # fmt: skip
+    return found
 
 
 def _crossing(sizes: np.ndarray, errors: np.ndarray, error: float) -> float:
@@ -147,13 +127,3 @@ def _crossing(sizes: np.ndarray, errors: np.ndarray, error: float) -> float:
         return float(sizes[0])
     (x0, x1), (e0, e1) = np.log(sizes[k - 1 : k + 1]), np.log(lowest[k - 1 : k + 1])
     return float(np.exp(x0 + (x1 - x0) * (e0 - np.log(error)) / (e0 - e1)))
-
-
-def _unreachable(error: float, best: float, sizes: np.ndarray) -> InputError:
-    return InputError(f"Argument `error` must be one that is reached by {sizes[-1]:g} examples, but {error:g} is below "
-                      f"the smallest there, {best:.3g}.")  # fmt: skip
-
-
-def _reached(error: float, sizes: np.ndarray) -> InputError:
-    return InputError(f"Argument `error` must be one that {sizes[0]:g} examples do not reach yet, but {error:g} is "
-                      "reached by so few.")  # fmt: skip

@@ -22,24 +22,23 @@ over hyperparameters it becomes 10 to 70% too low.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 import threadpoolctl
+from numpy.random import Generator
 
 from quenched.core import checks, results
 from quenched.core.progress import progress, say
 from quenched.core.types import InputError, Key, double
 from quenched.processes import learner
-from quenched.processes.learner.prior import Prior, prior_of
-from quenched.processes.model import LABELS, Empirical, GaussianProcess
-from quenched.processes.practice import copies, judgement, trials
+from quenched.processes.model import LABELS, SCIENCE, Empirical, GaussianProcess, take
+from quenched.processes.practice import judgement, trials
 from quenched.processes.practice.judgement import FARTHEST, FEWEST_FORECAST, Z80
-from quenched.processes.practice.table import read
-from quenched.processes.simulation import subsets
+from quenched.processes.practice.table import find_copies, read
+from quenched.processes.practice.trials import Advance, Prior, prior_of
 from quenched.processes.theory import continuation
 
 if TYPE_CHECKING:
@@ -59,23 +58,15 @@ FIRST_TUNED = 400
 
 @double
 def forecast(
-    X: Any,
-    y: Any,
-    *,
-    examples: Any = None,
-    rule: GaussianProcess | None = None,
-    tune: bool = True,
-    check: int = 0,
-    accuracy: float = 0.03,
-    key: Key | None = None,
-    names: Sequence[str] | None = None,
-) -> xr.Dataset:
+    X: Any, y: Any, *, examples: Any = None, rule: GaussianProcess | None = None, tune: bool = True, check: int = 0,
+    accuracy: float = 0.03, key: Key | None = None, names: Sequence[str] | None = None,
+) -> xr.Dataset:  # fmt: skip
     r"""Forecast the error of Gaussian-process regression at other numbers of examples.
 
-    Columns are standardised first, and the kernel sees them so. Errors are shares of the target's variance: 1 is what
-    predicting the mean gives. What `error` means: the expected squared error on an unseen row of a process trained on
-    $m$ rows, tuned on them as here. Of rows that are copies of each other one is used; all sizes count rows as the
-    table does, so that as large a share of them is taken for copies.
+    Columns are standardised first, and the kernel sees them so. `error` is the expected squared error on an unseen row
+    of a process trained on $m$ rows and tuned on them as here, as a share of the target's variance: 1 is what
+    predicting the mean gives. Of rows that are copies of each other one is used; all sizes count rows as the table
+    does, so that as large a share of them is taken for copies.
 
     Args:
         X: the inputs `[N, d]` (or `[N]`), numbers without gaps.
@@ -112,30 +103,48 @@ def forecast(
         True
     """
     table = read(X, y, names, keep=rule is not None)
-    sizes = _sizes(examples, len(table.y))
+    N = len(table.y)
+    sizes = checks.increasing("examples", default_sizes(N) if examples is None else examples, least=1)
     check = checks.whole("check", check, least=0)
     checks.positive("accuracy", checks.number("accuracy", accuracy))
     key, tune = jax.random.key(0) if key is None else checks.key(key), checks.flag("tune", tune)
     draw = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
-    world = _world(Empirical(table.X, table.y), rule, tune)
-    checked = world.rows(sizes) < CHECKABLE * world.law.rows if check else np.zeros(len(sizes), bool)
-    work = 2 + trials.FOLDS + trials.HALVINGS + GROUPS + int(np.sum(sizes < len(table.y))) + int(checked.sum())
-    with _threads(), progress("forecast", work) as advance:
-        tuned = _tuned(world, tune, draw, advance)
-        known = prior_of(world.law, tuned.rule)
-        found = _judge(known, tuned, world.rows(sizes), accuracy, draw, advance)
-        result = _beyond(found, world, sizes)
-        if check:
-            anew = _anew(world, tuned.rule if not tune else world.start, tune, check, sizes, checked, draw, advance)
-            result = result.assign({name: ("examples", value) for name, value in anew.items()})
-    refusal = judgement.refusal(found, world.copies)
-    remarks = [*table.remarks, *tuned.remarks, *judgement.remarks(found, known, world.copies)]
-    return table.in_own_units(_finish(result, found, refusal, remarks, world, tuned.rule, known))
-
-
-def _threads() -> contextlib.AbstractContextManager[Any]:
-    """One thread for BLAS: matrices are small, and a second thread mostly waits for the first."""
-    return threadpoolctl.threadpool_limits(1, user_api="blas")
+    law = Empirical(table.X, table.y)
+    kept, place = np.unique(find_copies(table.X, table.y), return_inverse=True)
+    if rule is not None:
+        SCIENCE.check_pair(law, rule)
+        law, start = take(law, rule, kept)
+    elif tune:
+        law = law.take(kept)
+        start = learner.default_rule(law)
+    else:
+        raise InputError("Argument `rule` must be given when `tune` is False, but it is not.")
+    m = sizes * law.rows / N  # different rows
+    checked = np.flatnonzero((m < CHECKABLE * law.rows) & (check > 0))
+    work = 2 + trials.FOLDS + trials.HALVINGS + GROUPS + int(np.sum(m < law.rows)) + len(checked)
+    # One thread for BLAS: matrices are small, and a second thread mostly waits for the first.
+    with threadpoolctl.threadpool_limits(1, user_api="blas"), progress("forecast", work) as advance:
+        tuned = _tune(law, start, draw, advance) if tune else _Tuned(start, 1.0, 0.0, ())
+        known = prior_of(law, tuned.rule)
+        values, found = _judge(known, tuned, m, accuracy, draw, advance)
+        anew = np.full((2, len(sizes)), np.nan)
+        for i in checked:
+            anew[:, i] = trials.measure_anew(law, start, tune, max(round(float(m[i])), 1), check, draw)
+            advance(1)
+    if check:
+        values |= dict(zip(("check_error", "check_error_stderr"), anew, strict=True))
+    centre, scale = (table.unit * float(unit) for unit in law.units())
+    for end in ("", "_low", "_high"):
+        values[f"rmse{end}"] = scale * np.sqrt(values[f"error{end}"])
+    remarks = [*table.remarks, *tuned.remarks, *judgement.remarks(found, N - law.rows)]
+    about = {"target_scale": scale, "target_centre": centre, "jitter": known.jitter, "neglected": known.neglected}
+    about |= {"kernel": results.describe(tuned.rule.kernel) if callable(tuned.rule.kernel) else "a matrix"}
+    result = _answer(values, sizes, found, remarks, N, about)
+    targets = table.unit * table.y
+    predicted = targets[kept] - scale * found.residual
+    result["leave_one_out"] = ("point", targets - predicted[place])
+    result["worst"] = ("rank", kept[np.argsort(-np.abs(found.residual), kind="stable")[:WORST]])
+    return result.assign_coords(point=np.arange(N))
 
 
 def default_sizes(rows: int) -> list[int]:
@@ -143,76 +152,30 @@ def default_sizes(rows: int) -> list[int]:
     return sorted({max(round(rows * share), 1) for share in SHARES})
 
 
-def _sizes(examples: Any, N: int) -> np.ndarray:
-    """The numbers of examples to report."""
-    if examples is None:
-        return np.array(default_sizes(N), float)
-    return checks.increasing("examples", examples, least=1)
-
-
-# What is known --------------------------------------------------------------------------------------------------------
-
-
-class _World(NamedTuple):
-    """A table without the copies in it, and where tuning starts."""
-
-    table: Empirical
-    law: Empirical  # each row once, in the table's units
-    start: GaussianProcess
-    first: np.ndarray  # [N], the place in `law` of each row of the table
-
-    @property
-    def copies(self) -> int:
-        """How many rows are copies of others."""
-        return self.table.rows - self.law.rows
-
-    def rows(self, sizes: np.ndarray) -> np.ndarray:
-        """The number of different rows among some numbers of rows."""
-        return sizes * (self.law.rows / self.table.rows)
-
-
-def _world(table: Empirical, rule: GaussianProcess | None, tune: bool) -> _World:
-    """The table with every row once."""
-    if rule is not None and not isinstance(rule, GaussianProcess):
-        raise InputError(f"Argument `rule` must be a GaussianProcess, but {rule!r} was given.")
-    if rule is None and not tune:
-        raise InputError("Argument `rule` must be given when `tune` is False, but it is not.")
-    kept, first = np.unique(
-        copies.groups(np.asarray(table.inputs), np.asarray(table.targets)), return_inverse=True
-    )  # fmt: skip
-    law = table.take(kept)
-    if rule is not None and not callable(rule.kernel) and len(kept) < table.rows:
-        rule = GaussianProcess(np.asarray(rule.kernel)[np.ix_(kept, kept)], rule.noise)
-    return _World(table, law, learner.default_rule(law) if rule is None else rule, first)
-
-
 class _Tuned(NamedTuple):
     rule: GaussianProcess
     ratio: float  # of errors, tuned anew on parts over tuned on all
-    share: float  # of the rows, on which that was tried
+    cost: float  # log of that ratio if all rows were tuned on
     remarks: tuple[str, ...]
 
 
-def _tuned(world: _World, tune: bool, draw: np.random.Generator, advance: Callable[[int], None]) -> _Tuned:
+def _tune(law: Empirical, start: GaussianProcess, draw: Generator, advance: Advance) -> _Tuned:
     """Tune the hyperparameters, first on few rows, and see how much of the error that hides."""
-    law, start, remarks = world.law, world.start, ()
-    if not tune:
-        return _Tuned(start, 1.0, 1.0, ())
-    small = not callable(start.kernel)
-    few = law if small else _some_rows(law, draw, FIRST_TUNED)
-    best = first = learner.most_likely(few, start, tolerance=subsets.SHARP)
+    remarks = ()
+    few = _some_rows(law, draw, FIRST_TUNED) if callable(start.kernel) else law
+    best = first = learner.most_likely(few, start, tolerance=trials.SHARP)
     advance(1)
     if few.rows < law.rows:
-        if law.rows > subsets.LARGEST_TUNED:
-            remarks = (f"Hyperparameters were tuned on {subsets.LARGEST_TUNED} random rows of {law.rows}.",)
+        if law.rows > trials.LARGEST_TUNED:
+            remarks = (f"Hyperparameters were tuned on {trials.LARGEST_TUNED} random rows of {law.rows}.",)
             _say_first(law, first)
-        best = learner.most_likely(_some_rows(law, draw, subsets.LARGEST_TUNED), first, tolerance=subsets.SHARP)
+        best = learner.most_likely(_some_rows(law, draw, trials.LARGEST_TUNED), first, tolerance=trials.SHARP)
     advance(1)
     ratio = 1.0 if law.rows < FEWEST_FORECAST else trials.refit_ratio(few, start, first, draw, advance)
-    return _Tuned(best, ratio, few.rows / law.rows, remarks)
+    return _Tuned(best, ratio, few.rows / law.rows * float(np.log(max(ratio, 1.0))), remarks)
 
 
-def _some_rows(law: Empirical, draw: np.random.Generator, most: int) -> Empirical:
+def _some_rows(law: Empirical, draw: Generator, most: int) -> Empirical:
     """Random rows of a table, in its units and order; all of them if there are no more."""
     return law if law.rows <= most else law.take(np.sort(draw.permutation(law.rows)[:most]))
 
@@ -220,7 +183,7 @@ def _some_rows(law: Empirical, draw: np.random.Generator, most: int) -> Empirica
 def _say_first(law: Empirical, rule: GaussianProcess) -> None:
     """First numbers of a large table, from hyperparameters tuned on few of its rows."""
     known = prior_of(law, rule)
-    modes = trials.modes_of(known)
+    modes = known.modes()
     left = continuation.leave_out(modes, known.s2)
     at = continuation.continue_curve(modes.spectrum, known.s2, np.array([law.rows, 2 * law.rows]))
     wide = float(np.exp(Z80 * continuation.level_error(modes, known.s2, left)))
@@ -229,149 +192,75 @@ def _say_first(law: Empirical, rule: GaussianProcess) -> None:
 
 
 def _judge(
-    known: Prior,
-    tuned: _Tuned,
-    sizes: np.ndarray,
-    accuracy: float,
-    draw: np.random.Generator,
-    advance: Callable[[int], None],
-) -> judgement.Found:
-    r"""Error, gain and their standard errors in the log, at numbers of different rows."""
-    modes, s2, N = trials.modes_of(known), known.s2, len(known.y)
+    known: Prior, tuned: _Tuned, m: np.ndarray, accuracy: float, draw: Generator, advance: Advance
+) -> tuple[dict[str, Any], judgement.Found]:
+    """What a forecast says of numbers `m` of different rows, and all that it is judged by."""
+    modes, s2, N, log_f = known.modes(), known.s2, len(known.y), tuned.cost
     left = continuation.leave_out(modes, s2)
-    at = continuation.continue_curve(modes.spectrum, s2, np.append(sizes, N))
+    at = continuation.continue_curve(modes.spectrum, s2, np.append(m, N))
     H = float(np.log(left.error / at.gcv[-1]))
     b = np.nan if N < FEWEST_FORECAST else trials.backtest(known, left.error, draw, advance)
+    # Standard errors in the log: of the level, of the shape and, beyond all rows, of the model.
     se0 = continuation.level_error(modes, s2, left)
-    groups = draw.permutation(N) % min(GROUPS, N)
-    se_r = continuation.shape_error(modes, s2, sizes, groups, advance)
+    se_r = continuation.shape_error(modes, s2, m, draw.permutation(N) % min(GROUPS, N), advance)
     gap = continuation.shape_gap(modes, s2, at)[:-1]
-    measured = _measured(known, left, sizes, accuracy, draw, advance)
-    below = sizes < N
-    shape = np.where(below, np.log(measured.error / left.error), np.log(at.gcv[:-1] / at.gcv[-1]))
-    drawn = np.where(below, measured.stderr / measured.error, 0.0)
-    tau = np.where(below, drawn, _model_error(np.log2(np.maximum(sizes / N, 1.0)), np.abs(gap), b, H))
-    tau = np.hypot(tau, np.where(sizes == N, 0.0, known.neglected / s2))
-    log_f = tuned.share * np.log(max(tuned.ratio, 1.0))
-    tuning, unsure = log_f * (1 + N / sizes) / 2, log_f * np.maximum(N / sizes, (1 + N / sizes) / 2)
+    below, draws = m < N, np.zeros(len(m), int)
+    measured, stderr = np.where(m == N, left.error, np.nan), np.where(m == N, 0.0, np.nan)
+    for i in np.flatnonzero(below):
+        rows = int(np.clip(round(m[i]), 1, N - 1))
+        measured[i], stderr[i], draws[i] = trials.measure_subsets(known, left.residual, rows, accuracy, draw)
+        advance(1)
+    shape = np.where(below, np.log(measured / left.error), np.log(at.gcv[:-1] / at.gcv[-1]))
+    drawn = np.where(below, stderr / measured, 0.0)
+    tau = np.where(below, drawn, _model_error(np.log2(np.maximum(m / N, 1.0)), np.abs(gap), b, H))
+    tau = np.hypot(tau, np.where(m == N, 0.0, known.neglected / s2))
+    tuning, unsure = log_f * (1 + N / m) / 2, log_f * np.maximum(N / m, (1 + N / m) / 2)
     present, error = left.error * np.exp(log_f), left.error * np.exp(shape + tuning)
     # A few rows tell their mean at least; tuning on very few may seem to cost more than anything could.
-    error = np.where(below, np.minimum(error, np.maximum(present, 1 + 1 / sizes)), error)
-    return judgement.Found(
-        N, known.y, left.error, left.residual, float(np.mean(left.training**2)), error, error / present,
-        np.sqrt(se0**2 + se_r**2 + tau**2 + (unsure / 2) ** 2),
-        np.sqrt(se_r**2 + tau**2 + ((unsure - log_f) / 2) ** 2),
-        measured, at.extended[:-1], H, b, tuned.ratio, present, float(at.state.df1[-1]),
-    )  # fmt: skip
-
-
-def _measured(
-    known: Prior,
-    left: continuation.LeftOut,
-    sizes: np.ndarray,
-    accuracy: float,
-    draw: np.random.Generator,
-    advance: Callable[[int], None],
-) -> subsets.Measured:
-    """What can be measured, over sizes: subsets of the rows below all of them, leave-one-out at all."""
-    N = len(known.y)
-    error, stderr, draws = np.full(len(sizes), np.nan), np.full(len(sizes), np.nan), np.zeros(len(sizes), int)
-    error[sizes == N], stderr[sizes == N] = left.error, 0.0
-    for i in np.flatnonzero(sizes < N):
-        m = int(np.clip(round(sizes[i]), 1, N - 1))
-        error[i], stderr[i], draws[i] = subsets.measure_subsets(known, left.residual, m, accuracy, draw)
-        advance(1)
-    return subsets.Measured(error, stderr, draws)
+    error = np.where(below, np.minimum(error, np.maximum(present, 1 + 1 / m)), error)
+    wide = np.exp(Z80 * np.sqrt(se0**2 + se_r**2 + tau**2 + (unsure / 2) ** 2))
+    narrow = np.exp(Z80 * np.sqrt(se_r**2 + tau**2 + ((unsure - log_f) / 2) ** 2))
+    gain = error / present
+    values = {
+        "error": error, "error_low": error / wide, "error_high": error * wide,
+        "gain": gain, "gain_low": gain / narrow, "gain_high": gain * narrow,
+        "measured": measured, "measured_stderr": stderr, "draws": draws,
+        "source": np.where(below, "subsets", np.where(m == N, "leave-one-out", "continuation")),
+        "extended": at.extended[:-1],
+    }  # fmt: skip
+    training, df1 = float(np.mean(left.training**2)), float(at.state.df1[-1])
+    return values, judgement.Found(
+        known.y, left.residual, training, H, b, tuned.ratio, float(present), df1, s2, known.neglected
+    )
 
 
 def _model_error(doublings: np.ndarray, gap: np.ndarray, b: float, H: float) -> np.ndarray:
-    """The error of the shape beyond all rows that its own spread does not show, in the log.
-
-    It grows with the doublings of $N$, the gap between the two kinds of cross-validation at each size, and what the
-    backtest (over one doubling) and the two kinds at $N$ leave in doubt.
-    """
+    """The error of the shape beyond all rows that its own spread does not show, in the log."""
+    # What the backtest (over one doubling) and the two kinds of cross-validation at N leave in doubt.
     doubt = max(abs(b) if np.isfinite(b) else 0.0, H if H > judgement.ROUGH_GAP else 0.0)
     near = np.minimum(doublings, 1.0)  # at N itself leave-one-out is exact, and the shape is certain
     return np.max([0.02 * doublings, gap / 2, near * doubt / 2], axis=0)
 
 
-def _anew(
-    world: _World,
-    start: GaussianProcess,
-    tune: bool,
-    count: int,
-    sizes: np.ndarray,
-    chosen: np.ndarray,
-    draw: np.random.Generator,
-    advance: Callable[[int], None],
-) -> dict[str, np.ndarray]:
-    """The error of processes tuned anew on random subsets, at some sizes; NaN at the others."""
-    values = np.full((2, len(sizes)), np.nan)
-    for i in np.flatnonzero(chosen):
-        m = max(round(float(world.rows(sizes[i : i + 1])[0])), 1)
-        values[:, i] = subsets.measure_anew(world.law, start, tune, m, count, draw)
-        advance(1)
-    return dict(zip(("check_error", "check_error_stderr"), values, strict=True))
-
-
-# The result ----------------------------------------------------------------------------------------------------------
-
-
-def _beyond(found: judgement.Found, world: _World, sizes: np.ndarray) -> xr.Dataset:
-    """The forecast over `examples`, before anything is refused."""
+def _answer(
+    values: dict[str, Any], sizes: np.ndarray, found: judgement.Found, remarks: list[str], N: int, about: dict[str, Any]
+) -> xr.Dataset:
+    """The forecast over `examples`: refused sizes are masked, with the reasons."""
     import xarray as xr
 
-    scale, N = float(world.law.units()[1]), world.table.rows
-    wide, narrow = np.exp(Z80 * found.spread), np.exp(Z80 * found.gain_spread)
-    values = {
-        "error": found.error, "error_low": found.error / wide, "error_high": found.error * wide,
-        "gain": found.gain, "gain_low": found.gain / narrow, "gain_high": found.gain * narrow,
-    }  # fmt: skip
-    values |= {name.replace("error", "rmse"): scale * np.sqrt(values[name]) for name in list(values)[:3]}
-    source = np.where(sizes < N, "subsets", np.where(sizes == N, "leave-one-out", "continuation"))
-    values |= {
-        "measured": found.measured.error, "measured_stderr": found.measured.stderr, "draws": found.measured.draws,
-        "source": source, "extended": found.extended,
-    }  # fmt: skip
-    return xr.Dataset({name: ("examples", value) for name, value in values.items()},
-                      {"examples": ("examples", sizes, {"long_name": LABELS["examples"]})})  # fmt: skip
-
-
-def _finish(
-    result: xr.Dataset,
-    found: judgement.Found,
-    refusal: str,
-    remarks: list[str],
-    world: _World,
-    rule: GaussianProcess,
-    known: Prior,
-) -> xr.Dataset:
-    """Mask refused sizes and record the reasons; describe where the rest comes from."""
-    sizes, N = result["examples"].values, world.table.rows
-    far = f"This is more than {FARTHEST} times the {N} rows at hand."
+    copies = N - len(found.y)
+    refusal, far = judgement.refusal(found, copies), f"This is more than {FARTHEST} times the {N} rows at hand."
     refused = np.array([refusal or (far if m > FARTHEST * N else "") for m in sizes])
     for name in (f"{name}{end}" for name in ("error", "gain", "rmse") for end in ("", "_low", "_high")):
-        result[name] = result[name].where(refused == "")
-    result["refused"] = ("examples", refused)
-    centre, scale = (float(x) for x in world.law.units())
-    predicted = np.asarray(world.law.targets) - scale * found.residual
-    result["leave_one_out"] = ("point", np.asarray(world.table.targets) - predicted[world.first])
-    kept = np.unique(world.first, return_index=True)[1]
-    result["worst"] = ("rank", kept[np.argsort(-np.abs(found.residual), kind="stable")[:WORST]])
-    result = result.assign_coords(point=np.arange(N))
-    rough = any(remark.startswith("Rough") for remark in remarks)
-    grade = "refused" if np.all(refused != "") else "rough" if rough else "A"
-    reasons = [refusal, *(remark for remark in remarks if not remark.startswith("Rough"))] if refusal else remarks
+        values[name] = np.where(refused == "", values[name], np.nan)
+    result = xr.Dataset({name: ("examples", value) for name, value in {**values, "refused": refused}.items()},
+                        {"examples": ("examples", sizes, {"long_name": LABELS["examples"]})})  # fmt: skip
+    rough = [remark for remark in remarks if remark.startswith("Rough")]
+    reasons = [refusal, *(remark for remark in remarks if remark not in rough)] if refusal else remarks
     explained, stderr = judgement.explained(found)
     return result.assign_attrs(
-        grade=grade, reasons="\n".join(reasons), rows=N, copies=world.copies, target_scale=scale,
-        target_centre=centre, noise=float(rule.noise), kernel=_words(rule), leave_one_out=found.loo,
-        training_error=found.training, explained=explained, explained_stderr=stderr, backtest=found.backtest,
-        H=found.H, refit_ratio=found.refit, df1=found.df1, jitter=known.jitter, neglected=known.neglected,
-        science="processes", source="forecast", scale="log", version=results.version(), format=results.FORMAT,
+        grade="refused" if np.all(refused != "") else "rough" if rough else "A", reasons="\n".join(reasons), rows=N,
+        copies=copies, noise=found.noise, leave_one_out=found.loo, training_error=found.training, explained=explained,
+        explained_stderr=stderr, backtest=found.backtest, H=found.H, refit_ratio=found.refit, df1=found.df1,
+        science="processes", source="forecast", scale="log", version=results.version(), format=results.FORMAT, **about,
     )  # fmt: skip
-
-
-def _words(rule: GaussianProcess) -> str:
-    """The kernel as text."""
-    return results.describe(rule.kernel) if callable(rule.kernel) else "a matrix"

@@ -6,9 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quenched.processes.learner.prior import Prior
-from quenched.processes.simulation.subsets import Measured
-
 Z80 = 1.2816
 """Half the width of an 80% interval, in standard errors."""
 FARTHEST = 10
@@ -34,31 +31,30 @@ NOISY = 0.95
 
 
 class Found(NamedTuple):
-    """All numbers of a forecast before anything is refused; arrays over the sizes."""
+    """What a forecast is judged by."""
 
-    rows: int
     y: np.ndarray  # [N], standardised
-    loo: float
-    residual: np.ndarray  # [N]
+    residual: np.ndarray  # [N], each row left out
     training: float
-    error: np.ndarray
-    gain: np.ndarray
-    spread: np.ndarray  # standard error of log error
-    gain_spread: np.ndarray
-    measured: Measured
-    extended: np.ndarray
-    H: float
+    H: float  # log of leave-one-out over generalised cross-validation
     backtest: float
     refit: float
     present: float  # the error with all rows
     df1: float
+    noise: float
+    neglected: float
+
+    @property
+    def loo(self) -> float:
+        """The leave-one-out error."""
+        return float(np.mean(self.residual**2))
 
 
 def explained(found: Found) -> tuple[float, float]:
     """The share of the variance that the inputs explain on unseen rows, and its standard error, row by row."""
     alone = (found.y - found.y.mean()) ** 2  # the process has the mean of all rows, too
     less = alone - found.residual**2 * found.present / found.loo
-    return float(less.mean() / alone.mean()), float(less.std(ddof=1) / np.sqrt(found.rows) / alone.mean())
+    return float(less.mean() / alone.mean()), float(less.std(ddof=1) / np.sqrt(len(alone)) / alone.mean())
 
 
 def explains_nothing(share: float, stderr: float, rows: int) -> bool:
@@ -68,7 +64,7 @@ def explains_nothing(share: float, stderr: float, rows: int) -> bool:
 
 def refusal(found: Found, copies: int) -> str:
     """Why there is no forecast at all, in a sentence; empty where there is one."""
-    N, r = found.rows, found.residual - found.residual.mean()
+    N, r = len(found.y), found.residual - found.residual.mean()
     if N < FEWEST_FORECAST:
         return f"A forecast needs at least {FEWEST_FORECAST} rows, and there are {N}{' different ones' * (copies > 0)}."
     if copies > COPIES * (N + copies):
@@ -98,20 +94,20 @@ def is_sorted(y: np.ndarray) -> bool:
     return bool(np.all(steps >= 0) or np.all(steps <= 0))
 
 
-def remarks(found: Found, known: Prior, copies: int) -> list[str]:
+def remarks(found: Found, copies: int) -> list[str]:
     """Why a forecast is rough, or rests on little."""
-    why = []
-    if 0 < copies <= COPIES * (found.rows + copies):
+    N, why = len(found.y), []
+    if 0 < copies <= COPIES * (N + copies):
         why.append(f"{copies} rows are copies of others; each was counted once.")
-    if FEWEST_FORECAST <= found.rows < FEW:
-        why.append(f"There are only {found.rows} rows, which is little to forecast from.")
+    if FEWEST_FORECAST <= N < FEW:
+        why.append(f"There are only {N} rows, which is little to forecast from.")
     share, stderr = explained(found)
-    if explains_nothing(share, stderr, found.rows):
-        why.append(f"Rough: the inputs explain nothing of the target that {found.rows} rows could show "
+    if explains_nothing(share, stderr, N):
+        why.append(f"Rough: the inputs explain nothing of the target that {N} rows could show "
                     f"({100 * share:.1f} ± {100 * stderr:.1f}% of its variance), and what was not learned cannot be "
                     "continued.")  # fmt: skip
-    elif known.s2 >= NOISY:
-        why.append(f"Rough: the fitted model takes {known.s2:.1%} of the target's variance for noise, which leaves "
+    elif found.noise >= NOISY:
+        why.append(f"Rough: the fitted model takes {found.noise:.1%} of the target's variance for noise, which leaves "
                     "little that could be continued.")  # fmt: skip
     if is_sorted(found.y):
         why.append("Rough: the rows are sorted by the target, so that their order cannot show whether they are "
@@ -125,7 +121,7 @@ def remarks(found: Found, known: Prior, copies: int) -> list[str]:
     if found.refit > ROUGH_REFIT:
         why.append(f"Rough: hyperparameters tuned anew raise the error by {found.refit - 1:.0%}, so there are many "
                     "for so few rows.")  # fmt: skip
-    if known.neglected > 0.1 * known.s2:
-        why.append(f"Rough: the low-rank kernel leaves out {known.neglected:.2g} of the prior variance, not far below "
-                    f"the noise of {known.s2:.2g}.")  # fmt: skip
+    if found.neglected > 0.1 * found.noise:
+        why.append(f"Rough: the low-rank kernel leaves out {found.neglected:.2g} of the prior variance, not far below "
+                    f"the noise of {found.noise:.2g}.")  # fmt: skip
     return why

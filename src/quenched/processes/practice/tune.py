@@ -1,8 +1,4 @@
-r"""Hyperparameters: by the evidence, or by the predicted out-of-bag error itself.
-
-The theory of the out-of-bag error is differentiable, so that kernel scales and noise can be chosen to make small what
-one wants to be small: the error on rows that were not in the sample, averaged over samples, without drawing any.
-"""
+"""Hyperparameters: by the evidence, or by the out-of-bag error itself, whose theory can be differentiated."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.types import Array, Real, double, real
+from quenched.core.types import QUICK, Array, Real, double, real
 from quenched.processes.learner.evidence import Slope, Surprise, as_arrays, default_rule, descend, scale
 from quenched.processes.model import SCIENCE, Empirical, GaussianProcess
 from quenched.processes.theory.state import state
@@ -52,17 +48,14 @@ class PredictedError(Aim):
     def slope(self, law: Empirical, rule: GaussianProcess) -> Slope:
         """The log of the predicted out-of-bag error."""
         given = as_arrays((law, rule, self.ratio))
-        return lambda theta: tuple(np.asarray(part) for part in _predicted(theta, *given))  # pyright: ignore[reportReturnType]
+        return lambda theta: tuple(np.asarray(part) for part in _predict(theta, *given))  # pyright: ignore[reportReturnType]
 
 
-@eqx.filter_jit
-def _predicted(theta: Any, law: Empirical, rule: GaussianProcess, ratio: Any) -> Any:
+@eqx.filter_jit(compiler_options=QUICK)  # pyright: ignore[reportCallIssue]
+@jax.value_and_grad
+def _predict(theta: Any, law: Empirical, rule: GaussianProcess, ratio: Any) -> Array:
     """One program for each number of rows and kind of kernel."""
-
-    def value(theta: Any) -> Array:
-        return jnp.log(state(law, scale(rule, theta), law.rows * ratio).oob_error)
-
-    return jax.value_and_grad(value)(theta)
+    return jnp.log(state(law, scale(rule, theta), law.rows * ratio).oob_error)
 
 
 @double

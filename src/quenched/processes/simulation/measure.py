@@ -3,11 +3,7 @@ r"""The experiment: a Gaussian process trained on samples of the table, many tim
 In a sample row $i$ comes $s_i$ times; the learner (`learner.fit.predict_rows`) takes these counts for weights, trains
 on the distinct rows and predicts all. The counts being independent, what is left once all copies of a row are taken
 out is a sample like any that never had the row, so every row of every sample gives an *out-of-bag* residual, not only
-the few that happen to be missing.
-
-`LatinHypercube` spreads the random numbers of a block of samples evenly, `Plain` draws them independently; either way
-the total number of rows is Poisson or fixed, as asked. All sizes of a run use the same random numbers, so that curves
-are smooth. Samples without repeats are in `subsets`. Not covered: rows in groups.
+the few that happen to be missing. All sizes of a run use the same random numbers, so that curves are smooth.
 """
 
 from __future__ import annotations
@@ -15,7 +11,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -25,20 +21,9 @@ import numpy as np
 from quenched.core import checks
 from quenched.core.ensemble import Ensemble, OnHost
 from quenched.core.types import Array, Key, double
-from quenched.processes import kernels
+from quenched.processes import kernels, model
 from quenched.processes.learner.fit import Predictions, predict_rows
-from quenched.processes.model import (
-    LEVEL,
-    MEASURES,
-    MULTIPLICITIES,
-    Empirical,
-    GaussianProcess,
-    Numbers,
-    PoissonTotal,
-    Total,
-    ask,
-    total_of,
-)
+from quenched.processes.model import MEASURES, MULTIPLICITIES, Empirical, GaussianProcess, Numbers, PoissonTotal, Total
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,12 +36,8 @@ OF_VARIANCE = ("posterior_variance", "oob_variance", "coverage", "oob_coverage",
 """Measures that need posterior variances."""
 
 
-class World(NamedTuple):
-    """What a run needs besides its key."""
-
-    n: Numbers
-    cdf: Any  # [sizes, k] of a Poisson count
-    examples: Any  # [sizes]
+Point = tuple[Numbers, np.ndarray]
+"""What a run needs besides its key: law and rule as arrays, and the sizes of the data sets."""
 
 
 class Simulator(eqx.Module):
@@ -65,7 +46,7 @@ class Simulator(eqx.Module):
     draws: eqx.AbstractVar[int]
 
     @abc.abstractmethod
-    def uniforms(self, key: Key, columns: int) -> Array:
+    def uniforms(self, key: Key, columns: int) -> Array | np.ndarray:
         """Uniform random numbers `[draws, columns]`, those of a data set independent of each other."""
 
 
@@ -84,7 +65,7 @@ class LatinHypercube(Simulator):
     def __check_init__(self):
         checks.whole("draws", self.draws, least=1)
 
-    def uniforms(self, key: Key, columns: int) -> Array:
+    def uniforms(self, key: Key, columns: int) -> np.ndarray:
         """Stratified over the samples of the block, column by column."""
         return stratified(key, self.draws, columns)
 
@@ -99,65 +80,60 @@ class Plain(Simulator):
         return jax.random.uniform(key, (1, columns))
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def stratified(key: Key, draws: int, rows: int) -> Array:
+def stratified(key: Key, draws: int, rows: int) -> np.ndarray:
     """Uniforms `[draws, rows]`; those of a row fall one into each of `draws` equal intervals, in random order."""
-    place, order = jax.random.split(key)
-    strata = jnp.argsort(jax.random.uniform(order, (draws, rows)), axis=0)
-    return (strata + jax.random.uniform(place, (draws, rows))) / draws
+    place, order = np.asarray(_uniforms(key, draws, rows))
+    return (np.argsort(order, axis=0, kind="stable") + place) / draws  # a sort takes a second to compile
 
 
-def draw_counts(key: Key, world: World, simulator: Simulator, total: Total, longest: int) -> np.ndarray:
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _uniforms(key: Key, draws: int, rows: int) -> Array:
+    return jnp.stack([jax.random.uniform(one, (draws, rows)) for one in jax.random.split(key)])
+
+
+def draw_counts(key: Key, point: Point, simulator: Simulator, total: Total, longest: int) -> np.ndarray:
     """How often each row comes, `[sizes, draws, N]`.
 
     A Poisson total takes a random number for each row of the table, a fixed one for each row of the sample, of which
     the largest has `longest`; a smaller sample is then the beginning of a larger one.
     """
-    N, sizes = len(world.n.y), np.asarray(world.examples)
+    from scipy.special import pdtr
+
+    N, sizes = len(point[0].y), np.asarray(point[1])
     if isinstance(total, PoissonTotal):
-        u = np.asarray(simulator.uniforms(key, N))
-        return np.stack([np.searchsorted(table, u, side="right") for table in np.asarray(world.cdf)])
+        u, mu = np.asarray(simulator.uniforms(key, N)), sizes / N
+        counts = np.arange(int(np.max(mu + 12 * np.sqrt(mu) + 25)))  # beyond, nothing is left
+        return np.stack([np.searchsorted(cdf, u, side="right") for cdf in pdtr(counts, mu[:, None])])
     rows = np.minimum((N * np.asarray(simulator.uniforms(key, longest))).astype(int), N - 1)
     return np.stack([[np.bincount(row[: int(m)], minlength=N) for row in rows] for m in sizes])
 
 
-def _summarise(n: Numbers, s: np.ndarray, drawn: list[Predictions]) -> dict[str, np.ndarray]:
+def _summarise(n: Numbers, s: np.ndarray, drawn: list[Predictions]) -> dict[str, Any]:
     """Averages over a block of data sets with counts `[draws, N]`."""
     from scipy.special import ndtri
 
-    e, o = np.stack([one.residual for one in drawn]), np.stack([one.left_out for one in drawn])
-    came = s == np.arange(MULTIPLICITIES)[:, None, None]
-    values: dict[str, Any] = {
-        "error": np.mean(e**2),
-        "oob_error": np.mean(o**2),
-        "absolute_error": np.mean(np.abs(e)),
-        "oob_absolute_error": np.mean(np.abs(o)),
-        "mean": np.asarray(n.y) - np.mean(e, axis=0),
-        "point_error": np.mean(e**2, axis=0),
-        "point_oob_error": np.mean(o**2, axis=0),
-        "came": np.sum(came, axis=(1, 2)),
-        "came_error": np.sum(came * e**2, axis=(1, 2)),
-    }
-    if drawn[0].variance is None:
-        return values
-    variance, oob_variance = (np.stack([getattr(d, name) for d in drawn]) for name in ("variance", "left_out_variance"))
-    z = ndtri((1 + LEVEL) / 2)
-    return values | {
-        "posterior_variance": np.mean(variance),
-        "oob_variance": np.mean(oob_variance),
-        "coverage": np.mean(np.abs(e) < z * np.sqrt(variance + n.s2)),
-        "oob_coverage": np.mean(np.abs(o) < z * np.sqrt(oob_variance + n.s2)),
-        "point_variance": np.mean(variance, axis=0),
-    }
+    parts: Any = [None if part[0] is None else np.stack(part) for part in zip(*(one[1:] for one in drawn), strict=True)]
+    residual, left_out, variance, left_out_variance = parts
+    came, z = s == np.arange(MULTIPLICITIES)[:, None, None], ndtri((1 + model.LEVEL) / 2)
+    values: dict[str, Any] = {"mean": n.y - np.mean(residual, axis=0), "came": np.sum(came, axis=(1, 2))}
+    values["came_error"] = np.sum(came * residual**2, axis=(1, 2))
+    for oob, e, v in (("", residual, variance), ("oob_", left_out, left_out_variance)):
+        values |= {f"{oob}error": np.mean(e**2), f"point_{oob}error": np.mean(e**2, axis=0)}
+        values[f"{oob}absolute_error"] = np.mean(np.abs(e))
+        if v is not None:
+            values[f"{oob}coverage"] = np.mean(np.abs(e) < z * np.sqrt(v + n.s2))
+            values[f"{oob or 'posterior_'}variance"] = np.mean(v)
+    return values if variance is None else values | {"point_variance": np.mean(variance, axis=0)}
 
 
 def _run(
-    key: Key, world: World, *, simulator: Simulator, total: Total, longest: int, variance: bool
+    key: Key, point: Point, *, simulator: Simulator, total: Total, longest: int, variance: bool
 ) -> dict[str, np.ndarray]:
-    """One block of data sets at every size of `world`."""
+    """One block of data sets at every size."""
+    n, _ = point
     sizes = [
-        _summarise(world.n, s, [predict_rows(world.n, one, variance=variance) for one in s])
-        for s in draw_counts(key, world, simulator, total, longest)
+        _summarise(n, s, [predict_rows(n, one, variance=variance) for one in s])
+        for s in draw_counts(key, point, simulator, total, longest)
     ]
     return {name: np.stack([size[name] for size in sizes]).astype(float) for name in sizes[0]}
 
@@ -177,8 +153,7 @@ def block_of(
 def _spread(values: dict[str, np.ndarray], good: np.ndarray, y: np.ndarray, draws: int) -> np.ndarray:
     """Variance over data sets of the prediction at each row, `[points, runs, sizes, N]`.
 
-    The samples of a block are not independent, so their variance is taken about the mean of all runs, whose own error
-    is added: the mean over runs is unbiased, for independent samples the usual estimate.
+    The samples of a block are not independent, so it is taken about the mean of all runs, whose own error is added.
     """
     good = good[..., None, None]
     count = np.sum(good, axis=1, keepdims=True)
@@ -186,9 +161,8 @@ def _spread(values: dict[str, np.ndarray], good: np.ndarray, y: np.ndarray, draw
     b = np.sum(np.where(good, residual, 0.0), axis=1, keepdims=True) / np.maximum(count, 1)
     off = np.sum(np.where(good, residual - b, 0.0) ** 2, axis=1, keepdims=True) / np.maximum(count - 1, 1)
     about = values["point_error"] - 2 * b * residual + b**2
-    if draws == 1:
-        return np.where(count > 1, about + off / np.maximum(count, 1), np.nan)
-    return np.where(count > 1, about + off / np.maximum(count, 1), about * draws / (draws - 1))
+    alone = about * draws / (draws - 1) if draws > 1 else np.nan
+    return np.where(count > 1, about + off / np.maximum(count, 1), alone)
 
 
 def _by_multiplicity(values: dict[str, np.ndarray], good: np.ndarray) -> np.ndarray:
@@ -205,10 +179,10 @@ def _by_multiplicity(values: dict[str, np.ndarray], good: np.ndarray) -> np.ndar
         return np.where(good, ratio + (total - ratio * came) / mean, np.nan)
 
 
-def finish(done: Ensemble, worlds: list[World], draws: int) -> Ensemble:
+def finish(done: Ensemble, points: list[Point], draws: int) -> Ensemble:
     """The runs with the statistics that need all of them, in the order of `MEASURES`."""
     values, good = dict(done.values), ~done.failed
-    y = np.stack([np.asarray(world.n.y) for world in worlds])[:, None, None]
+    y = np.stack([np.asarray(n.y) for n, _ in points])[:, None, None]
     values["spread"] = _spread(values, good, y, draws)
     values["multiplicity_error"] = _by_multiplicity(values, good)
     values["oob_error_counted"] = values["multiplicity_error"][..., 0]
@@ -216,31 +190,12 @@ def finish(done: Ensemble, worlds: list[World], draws: int) -> Ensemble:
     return dataclasses.replace(done, values={name: values[name] for name in order})
 
 
-def world_of(n: Numbers, examples: np.ndarray) -> World:
-    """A table with the distribution functions of the counts `[sizes, k]`, up to where nothing is left."""
-    from scipy import stats
-
-    mu = examples / len(n.y)
-    longest = int(np.max(mu + 12 * np.sqrt(mu) + 25))
-    return World(n, stats.poisson.cdf(np.arange(longest), mu[:, None]), examples)
-
-
 @double
 def measure(
-    law: Empirical,
-    rule: GaussianProcess,
-    *,
-    examples: Any,
-    runs: int,
-    key: Key,
-    total: Total | None = None,
-    simulator: Simulator | None = None,
-    variance: bool = True,
-    batch: int | None = None,
-    executor: Any = None,
-    folder: Any = None,
-    **sweep: Any,
-) -> xr.Dataset:
+    law: Empirical, rule: GaussianProcess, *, examples: Any, runs: int, key: Key, total: Total | None = None,
+    simulator: Simulator | None = None, variance: bool = True, batch: int | None = None, executor: Any = None,
+    folder: Any = None, **sweep: Any,
+) -> xr.Dataset:  # fmt: skip
     r"""The learning curve as an experiment.
 
     Args:
@@ -255,9 +210,9 @@ def measure(
         simulator: `LatinHypercube()` (default) or `Plain()`.
         variance: whether to measure posterior variances and coverage, which about double the time.
         batch: runs in a piece of work; by default as many as take about a second.
-        executor: `Local()`, `Processes(n)` or `Dask(client)`.
-        folder: where finished pieces are kept, so that an interrupted measurement goes on where it stopped.
-        **sweep: any field of the law or the rule; a sequence becomes a dimension of the result.
+        executor: where they are computed: `Local()`, `Processes(n)` or `Dask(client)`.
+        folder: where finished pieces are kept, to go on with after an interruption.
+        **sweep: fields of the law or the rule; a sequence becomes a dimension of the result.
 
     Returns:
         The measures of `model.MEASURES` and `oob_error_counted`, each with `_stderr` and `_run`, and `runs`,
@@ -282,17 +237,17 @@ def measure(
     """
     simulator, runs = LatinHypercube() if simulator is None else simulator, checks.whole("runs", runs, least=1)
     checks.kind("simulator", simulator, Simulator, "LatinHypercube() or Plain()")
-    total, variance = total_of(total), checks.flag("variance", variance)
-    question = ask(law, rule, sweep, examples, total)
+    total, variance = model.total_of(total), checks.flag("variance", variance)
+    question = model.ask(law, rule, sweep, examples, total)
     sizes, rows = question.axes["examples"], question.plan.laws[0].rows
     pairs = [kernels.numbers_of(*pair) for pair in question.plan.pairs]
-    worlds = [world_of(n, sizes) for n, _ in pairs]
+    points: list[Point] = [(n, sizes) for n, _ in pairs]
     if batch is None:
         batch = min(runs, max(1, min(int(PIECE / (simulator.draws * len(sizes) * rows**3)), WIDEST)))
     block = block_of(rows, len(sizes), simulator, total, longest=sizes[-1], variance=variance)
     result = question.measure(
-        (block, worlds), key=key, runs=runs, batch=batch,
-        executor=executor, folder=folder, label="data sets", finish=lambda done: finish(done, worlds, simulator.draws),
+        (block, points), key=key, runs=runs, batch=batch,
+        executor=executor, folder=folder, label="data sets", finish=lambda done: finish(done, points, simulator.draws),
         simulator=type(simulator).__name__, draws=simulator.draws, total=type(total).__name__,
         jitter=max(jitter for _, jitter in pairs),
     )  # fmt: skip

@@ -8,8 +8,9 @@ knowledge of spectrum, teacher or noise: with $A = K + \delta I$ and $T_k = \mat
 
 $$\kappa = 1/T_1, \quad d_1 = N - \delta T_1, \quad d_2 = N - T_1^2/T_2, \quad B = y^\top A^{-2} y / T_2 .$$
 
-Equal $\kappa$ for $(m, \sigma^2)$ and $(N, \delta)$ continues the curve to $m < N$ and to $m > N$. Where the table
-cannot show so small a $\kappa$, $d_1$ is continued as a power law and the answer is marked as extended.
+Equal $\kappa$ for $(m, \sigma^2)$ and $(N, \delta)$ continues the curve to $m < N$ and to $m > N$; at $m = N$ it is
+generalised cross-validation. Where the table cannot show so small a $\kappa$, $d_1$ is continued as a power law and the
+answer is marked as extended.
 Assumed: rows are independent draws of one law, and the kernel stays as it is. Not covered: a kernel tuned anew at each
 size, repeats, order in time. Everything is NumPy on the host, in double precision.
 """
@@ -38,77 +39,54 @@ FAINT = 1e-6
 
 
 class Spectrum(NamedTuple):
-    """What the continuation takes from a table and a kernel.
+    """What the continuation takes from a table and a kernel; all arrays have one entry for each eigenvalue."""
 
-    Attributes:
-        lam: `[r]`, the eigenvalues of the kernel matrix that are not zero.
-        p: `[r]`, the squared projections of the targets on their eigenvectors.
-        rest: the squared length of the targets outside those.
-        rows: the number of rows, $N$; the other $N - r$ eigenvalues are zero.
-    """
+    lam: np.ndarray  # eigenvalues of the kernel matrix, ascending; one entry for all that are zero
+    p: np.ndarray  # squared length of the targets in the space of the eigenvalue
+    dims: np.ndarray  # dimensions of that space
 
-    lam: np.ndarray
-    p: np.ndarray
-    rest: float
-    rows: int
+    @property
+    def rows(self) -> int:
+        """The number of rows, $N$."""
+        return int(self.dims.sum())
 
 
 class Modes(NamedTuple):
-    """A spectrum with its eigenvectors, for what is needed row by row.
-
-    Attributes:
-        spectrum: eigenvalues and projections.
-        phi: `[N, r]`, the eigenvectors.
-        y: `[N]`, the standardised targets.
-    """
+    """A spectrum with its eigenvectors, for what is needed row by row."""
 
     spectrum: Spectrum
-    phi: np.ndarray
-    y: np.ndarray
+    phi: np.ndarray  # [N, r], the vectors of the last r eigenvalues, which are not zero
+    y: np.ndarray  # [N], the standardised targets
 
 
 def modes_of_matrix(K: np.ndarray, y: np.ndarray) -> Modes:
     """From the kernel matrix `[N, N]` and the standardised targets `[N]`, by one eigendecomposition."""
-    from scipy.linalg import eigh
-
-    lam, phi = eigh(K, driver="evd", check_finite=False)
-    kept = lam >= NEGLIGIBLE * lam[-1]
-    p = (phi.T @ y) ** 2
-    return Modes(Spectrum(lam[kept], p[kept], float(p[~kept].sum()), len(y)), phi[:, kept], y)
+    lam, phi = _decompose(K, len(y))
+    return Modes(_spectrum(lam, phi.T @ y, y), phi, y)
 
 
 def modes_of_factor(F: np.ndarray, y: np.ndarray) -> Modes:
     r"""From a factor `[N, r]` of the kernel matrix, $K = F F^\top$, by an eigendecomposition of order $r$."""
-    lam, v = _symmetric(F.T @ F, len(y))
+    lam, v = _decompose(F.T @ F, len(y))
     phi = F @ (v / np.sqrt(lam))
-    p = (phi.T @ y) ** 2
-    return Modes(Spectrum(lam, p, max(float(y @ y - p.sum()), 0.0), len(y)), phi, y)
+    return Modes(_spectrum(lam, phi.T @ y, y), phi, y)
 
 
-def _symmetric(M: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+def _spectrum(lam: np.ndarray, c: np.ndarray, y: np.ndarray) -> Spectrum:
+    """From the eigenvalues that are not zero, the coefficients of the targets in their vectors, and the targets."""
+    if (zeros := len(y) - len(lam)) == 0:
+        return Spectrum(lam, c**2, np.ones(len(y)))
+    rest = max(float(y @ y - c @ c), 0.0)
+    return Spectrum(np.append(0.0, lam), np.append(rest, c**2), np.append(zeros, np.ones(len(lam))))
+
+
+def _decompose(M: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """The eigenvalues of a positive matrix that are not zero, at most `most`, and their vectors."""
     from scipy.linalg import eigh
 
     lam, v = eigh(M, driver="evd", check_finite=False)
     kept = (lam >= NEGLIGIBLE * lam[-1]) & (np.arange(len(lam)) >= len(lam) - most)
     return lam[kept], v[:, kept]
-
-
-class Sums(NamedTuple):
-    r"""Traces of $A = K + \delta I$, each with the shape of $\delta$."""
-
-    T1: np.ndarray  # tr A^-1
-    T2: np.ndarray  # tr A^-2
-    q: np.ndarray  # y' A^-2 y
-
-
-def sums(spectrum: Spectrum, delta: float | np.ndarray) -> Sums:
-    """The traces at one ridge or at many."""
-    delta = np.asarray(delta, float)
-    lam, p, rest, N = spectrum
-    a, zeros = 1 / (lam + delta[..., None]), N - len(lam)
-    T1, T2, q = a.sum(-1), (a**2).sum(-1), (a**2) @ p
-    return Sums(T1 + zeros / delta, T2 + zeros / delta**2, q + rest / delta**2) if zeros else Sums(T1, T2, q)
 
 
 class State(NamedTuple):
@@ -119,43 +97,36 @@ class State(NamedTuple):
     df2: np.ndarray
     B: np.ndarray
 
+    def error(self, m: float | np.ndarray) -> np.ndarray:
+        """The error of `m` rows with this effective ridge."""
+        return self.B / (1 - self.df2 / m)
+
 
 def find_state(spectrum: Spectrum, delta: float | np.ndarray) -> State:
     """What all rows with ridge `delta` show."""
-    T1, T2, q = sums(spectrum, delta)
-    N = spectrum.rows
+    delta, N = np.asarray(delta, float), spectrum.rows
+    a = 1 / (spectrum.lam + delta[..., None])
+    T1, T2, q = a @ spectrum.dims, a**2 @ spectrum.dims, a**2 @ spectrum.p
     return State(1 / T1, N - delta * T1, N - T1**2 / T2, q / T2)
 
 
-def gcv(spectrum: Spectrum, delta: float | np.ndarray, m: float | np.ndarray) -> np.ndarray:
-    r"""The error of `m` rows that have the effective ridge of all rows with ridge `delta`.
-
-    $$\mathrm{GCV}_m = \frac{y^\top A^{-2} y}{(1 - N/m) T_2 + T_1^2/m}$$
-
-    At $m = N$ this is ordinary generalised cross-validation.
-    """
-    T1, T2, q = sums(spectrum, delta)
-    return q / ((1 - spectrum.rows / m) * T2 + T1**2 / m)
-
-
 def find_ridge(spectrum: Spectrum, s2: float, m: float) -> float:
-    r"""The ridge at which all $N$ rows have the effective ridge of `m` rows with noise `s2`.
+    r"""The ridge at which all $N$ rows have the effective ridge of `m` rows with noise `s2`, or NaN if there is none.
 
-    It solves $\delta + (m - N)/T_1(\delta) = \sigma^2$. For $m > N$ the left side increases; for $m < N$ it increases
-    at every root (there $d_2 \le d_1 < m$), so the root is unique.
-
-    NaN where there is no root: even without any ridge this table cannot stand for that many rows.
+    It solves $\delta + (m - N)\, \kappa(\delta) = \sigma^2$. The left side increases, for $m < N$ at each root
+    (there $d_2 \le d_1 < m$), so the root is unique. Where there is none, even without any ridge this table cannot
+    stand for that many rows.
     """
-    N, zeros = spectrum.rows, spectrum.rows - len(spectrum.lam)
+    N, zeros = spectrum.rows, spectrum.dims[spectrum.lam == 0].sum()
     if m == N:
         return float(s2)
 
     def excess(delta: float) -> float:
-        return delta + (m - N) / float(sums(spectrum, delta).T1) - s2
+        return delta + (m - N) * float(find_state(spectrum, delta).kappa) - s2
 
-    if m < N:  # T1 >= N/(mean lam + delta), by convexity
+    if m < N:  # kappa <= mean lam + delta, by convexity
         low, high = s2, (s2 + (1 - m / N) * float(spectrum.lam.sum()) / N) * N / m * (1 + 1e-9)
-    else:  # T1 >= zeros/delta
+    else:  # kappa <= delta/zeros
         low, high = s2 * zeros / (m - N + zeros) * (1 - 1e-9), s2
         if not zeros and excess(0.0) >= 0:
             return float("nan")
@@ -172,7 +143,6 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
 class Continued(NamedTuple):
     """The continued curve, all `[sizes]`."""
 
-    m: np.ndarray
     delta: np.ndarray  # NaN where extended
     state: State
     gcv: np.ndarray
@@ -191,7 +161,7 @@ def continue_curve(spectrum: Spectrum, s2: float, sizes: np.ndarray) -> Continue
         for here, there in zip(shown, beyond, strict=True):
             here[extended] = there
     delta[extended] = np.nan
-    return Continued(m, delta, shown, shown.B / (1 - shown.df2 / m), extended)
+    return Continued(delta, shown, shown.error(m), extended)
 
 
 def edge(spectrum: Spectrum, s2: float) -> float:
@@ -208,6 +178,8 @@ def edge(spectrum: Spectrum, s2: float) -> float:
 
 def _extend(spectrum: Spectrum, s2: float, m: np.ndarray) -> State:
     """Below the smallest effective ridge that the table shows: a power law of the degrees of freedom."""
+    from scipy.optimize import nnls
+
     last, now = edge(spectrum, s2), float(find_state(spectrum, s2).kappa)
     top = NEAR * (float(spectrum.lam.sum()) / spectrum.rows + s2)  # there the effective ridge is above NEAR * now
     seen = find_state(spectrum, last * STEP ** np.arange(max(np.ceil(np.log(top / last) / np.log(STEP)), TAIL), -1, -1))
@@ -224,18 +196,11 @@ def _extend(spectrum: Spectrum, s2: float, m: np.ndarray) -> State:
 
     kappa = np.array([ridge(float(size)) for size in m])
     d1 = np.asarray(df1(kappa))
-    B = B_e + _bias(seen, NEAR * now, power) * power * (kappa * d1 - kappa_e * df_e)
-    return State(kappa, d1, (1 - power) * d1, B)
-
-
-def _bias(seen: State, widest: float, power: float) -> float:
-    r"""How the error falls with the effective ridge: the coefficient of $\kappa (d_1 - d_2)$, of a white teacher."""
-    from scipy.optimize import nnls
-
-    near = (seen.kappa <= widest) | (np.arange(len(seen.kappa)) >= len(seen.kappa) - TAIL)
-    x = (seen.kappa * (seen.df1 - seen.df2))[near]
-    slope = float(nnls(np.column_stack([np.ones(len(x)), x]), seen.B[near])[0][1])
-    return min(slope, float(seen.B[-1] / (power * seen.kappa[-1] * seen.df1[-1])))  # an error is not negative
+    near = (seen.kappa <= NEAR * now) | (np.arange(len(seen.kappa)) >= len(seen.kappa) - TAIL)
+    white = (seen.kappa * (seen.df1 - seen.df2))[near]  # how the error of a white teacher falls
+    bias = float(nnls(np.column_stack([np.ones(len(white)), white]), seen.B[near])[0][1])
+    bias = min(bias, B_e / (power * kappa_e * df_e))  # an error is not negative
+    return State(kappa, d1, (1 - power) * d1, B_e + bias * power * (kappa * d1 - kappa_e * df_e))
 
 
 class LeftOut(NamedTuple):
@@ -243,7 +208,6 @@ class LeftOut(NamedTuple):
 
     residual: np.ndarray  # y_i minus its prediction from the other rows
     training: np.ndarray  # y_i minus its prediction from all rows
-    inverse: np.ndarray  # diagonal of A^-1
     square: np.ndarray  # diagonal of A^-2
 
     @property
@@ -255,45 +219,37 @@ class LeftOut(NamedTuple):
 def leave_out(known: Modes, delta: float) -> LeftOut:
     r"""Residuals without refitting: $y_i - \hat y_i^{(-i)} = (A^{-1} y)_i / (A^{-1})_{ii}$, $A = K + \delta I$."""
     spectrum, phi, y = known
-    a, c, phi2 = 1 / (spectrum.lam + delta), phi.T @ y, phi**2
+    r = phi.shape[1]
+    a, c, phi2 = 1 / (spectrum.lam[-r:] + delta), phi.T @ y, phi**2
     solved, inverse, square = phi @ (a * c), phi2 @ a, phi2 @ a**2
-    if len(spectrum.lam) < spectrum.rows:  # the part of every row that the kernel does not see
+    if r < len(y):  # the part of every row that the kernel does not see
         blind = np.maximum(1 - phi2.sum(1), 0.0)
         solved, inverse, square = solved + (y - phi @ c) / delta, inverse + blind / delta, square + blind / delta**2
-    return LeftOut(solved / inverse, delta * solved, inverse, square)
+    return LeftOut(solved / inverse, delta * solved, square)
 
 
 def level_error(known: Modes, s2: float, left: LeftOut) -> float:
-    r"""The standard error of the log of the leave-one-out error.
+    r"""The standard error of the log of the leave-one-out error, the square root of
 
-    $$\mathrm{se}_0^2 = \frac{2\, \mathrm{tr} W^2 + k_4 \sum_i W_{ii}^2}{(\mathrm{tr} W)^2}, \qquad
-    W = (K + \sigma^2)^{-2},$$
+    $$(2\, \mathrm{tr} W^2 + k_4 \textstyle\sum_i W_{ii}^2)/(\mathrm{tr} W)^2, \qquad W = (K + \sigma^2)^{-2},$$
 
     where $k_4$ is the excess kurtosis of the leave-one-out residuals, or 0 if that is negative.
     """
-    spectrum = known.spectrum
-    zeros = spectrum.rows - len(spectrum.lam)
-    W2 = float(np.sum((spectrum.lam + s2) ** -4.0)) + zeros / s2**4
-    return float(np.sqrt(2 * W2 + kurtosis(left.residual) * np.sum(left.square**2)) / np.sum(left.square))
-
-
-def kurtosis(residual: np.ndarray) -> float:
-    """Excess kurtosis, or 0 if that is negative."""
-    centred = residual - residual.mean()
-    return max(float(np.mean(centred**4) / np.mean(centred**2) ** 2) - 3.0, 0.0)
+    centred = left.residual - left.residual.mean()
+    k4 = max(float(np.mean(centred**4) / np.mean(centred**2) ** 2) - 3.0, 0.0)
+    W2 = (known.spectrum.lam + s2) ** -4.0 @ known.spectrum.dims
+    return float(np.sqrt(2 * W2 + k4 * np.sum(left.square**2)) / np.sum(left.square))
 
 
 def remove_rows(known: Modes, s2: float, rows: np.ndarray) -> Spectrum:
     """The spectrum of the table without some rows; eigenvalues far below the noise are left out."""
-    spectrum, phi, y = known
-    bright = spectrum.lam >= min(FAINT * s2, spectrum.lam.max())  # the largest stays, however faint
-    root = np.sqrt(spectrum.lam[bright])
+    lam, phi, y = known.spectrum.lam[-known.phi.shape[1] :], known.phi, known.y
+    bright = lam >= min(FAINT * s2, lam.max())  # the largest stays, however faint
+    root = np.sqrt(lam[bright])
     F = phi[np.ix_(rows, np.flatnonzero(bright))] * root
-    rest = spectrum.rows - len(rows)
-    lam, v = _symmetric(np.diag(spectrum.lam[bright]) - F.T @ F, rest)
-    p = (v.T @ (root * (phi[:, bright].T @ y) - F.T @ y[rows])) ** 2 / lam
-    yy = float(y @ y - y[rows] @ y[rows])
-    return Spectrum(lam, p, max(yy - float(p.sum()), 0.0), rest)
+    left, v = _decompose(np.diag(lam[bright]) - F.T @ F, len(y) - len(rows))
+    c = v.T @ (root * (phi[:, bright].T @ y) - F.T @ y[rows]) / np.sqrt(left)
+    return _spectrum(left, c, np.delete(y, rows))
 
 
 def shape_error(
@@ -302,10 +258,7 @@ def shape_error(
     r"""The standard error of $\log(\mathrm{GCV}_m/\mathrm{GCV}_N)$ at each size, by a jackknife over groups of rows.
 
     Each group is left out in turn, and the ratio is estimated anew from the rest, between the same $m$ and $N$: all
-    estimates are then of one quantity. (With $m/N$ kept instead the standard errors differ by a few percent of
-    themselves.)
-
-    `groups` has the group of each row, counted from 0; `advance` is called after each.
+    estimates are then of one quantity. `groups` has the group of each row, from 0; `advance` is called after each.
     """
     count, asked = int(groups.max()) + 1, np.append(np.asarray(sizes, float), known.spectrum.rows)
     ratio = []
@@ -320,13 +273,12 @@ def shape_error(
 def shape_gap(known: Modes, s2: float, continued: Continued) -> np.ndarray:
     """How far the shape by leave-one-out is from the shape by generalised cross-validation, in the log, at each size.
 
-    Both judge all rows with ridge `delta`, one row by row and one by averages; where the curve is extended, the
-    comparison stops at the last ridge that the table shows.
+    Where the curve is extended, the comparison stops at the last ridge that the table shows.
     """
     N, last = known.spectrum.rows, edge(known.spectrum, s2)
 
     def apart(delta: float) -> float:
-        return float(np.log(leave_out(known, delta).error / gcv(known.spectrum, delta, N)))
+        return float(np.log(leave_out(known, delta).error / find_state(known.spectrum, delta).error(N)))
 
     here = apart(s2)
     return np.array([apart(float(delta)) - here for delta in np.where(continued.extended, last, continued.delta)])

@@ -40,16 +40,18 @@ import numpy as np
 from quenched.core.linear import namespace
 from quenched.core.types import Array
 from quenched.processes.theory.closures import Cavity, Counts, cavity_variance
-from quenched.processes.theory.equations import Solution
+from quenched.processes.theory.state import Solution, leave_out
 
 LARGEST = 2048
 """Rows up to which the walks are summed."""
 MATRICES = 24
 """Matrices of all pairs of rows that this takes."""
+ROWS = 7
+"""The first entries of a solution, `g` to `oob_error`, are averages over data sets at every row."""
 
 
 class Shift(NamedTuple):
-    """By how much the mean out-of-bag error and variance change, relative."""
+    """By how much something changes the mean out-of-bag error and variance, as shares of them."""
 
     oob_error: Array
     oob_variance: Array
@@ -62,14 +64,20 @@ def add_walks(found: Solution, G: Array, y: Array, s2: Array, counts: Counts) ->
     slope_G, slope_g, slope_b = _slopes(walks, G, g, b)
     direct = ((G @ slope_G) * G).sum(axis=1) + (G @ slope_b) * b
     worse = direct + G**2 @ (walks.Z.T @ (direct * walks.w + slope_g))
-    moved = b + G @ (walks.Y @ b + walks.w * walks.change * b)
-    return _replace(found, y, s2, counts, _add(g, walks.change), moved, _add(found.error, worse))
+    g, error = _add(g, walks.change), _add(found.error, worse)
+    b = b + G @ (walks.Y @ b + walks.w * walks.change * b)
+    spread = found.spread + (error - found.error) - (b**2 - (found.mean - y) ** 2)
+    oob = leave_out(Cavity().site(g, counts, s2), y, g, b, error)  # follows as in the closure
+    return Solution(g, y + b, namespace(g).maximum(spread, 0.0), error, *oob, *found[ROWS:])
 
 
 class Walks(NamedTuple):
     """What the walks are made of, see the module; arrays `[N]` and matrices `[N, N]`."""
 
-    scattering: Scattering
+    v: Array
+    c: Array
+    dv: Array  # slopes in g
+    dc: Array
     w: Array
     Z: Array  # (1 - M)^-1
     ladder: Array  # Z (G o G)
@@ -81,20 +89,19 @@ class Walks(NamedTuple):
 
 def _walks(G: Array, g: Array, s2: Array, counts: Counts) -> Walks:
     xp, square = namespace(G), G**2
-    scattering = scatter(g, s2, counts)
-    v, c = scattering.v, scattering.c
+    v, c, dv, dc = _scatter(g, s2, counts)
     w, one = v / (1 + v * g**2), xp.eye(g.shape[0])
     Z = xp.linalg.inv(one - square * w)
     ladder = Z @ square
     L = (1 - one) * (w[:, None] * ladder * w)
     Y = L * G * (1 + c[:, None] * c * square) - xp.diag(c * (L * square).sum(axis=1))
     around = ((G @ Y) * G).sum(axis=1)
-    return Walks(scattering, w, Z, ladder, L, Y, around, Z @ around)
+    return Walks(v, c, dv, dc, w, Z, ladder, L, Y, around, Z @ around)
 
 
 def _slopes(walks: Walks, G: Array, g: Array, b: Array) -> tuple[Array, Array, Array]:
     r"""The gradient of $b^T (Y + w\,\Delta g)\, b$ in $G$, $g$ and $b$: the steps of `_walks` backwards."""
-    (v, c, dv, dc), w, Z, ladder, L, Y, around, change = walks
+    v, c, dv, dc, w, Z, ladder, L, Y, around, change = walks
     xp, square, d = namespace(G), G**2, 1 + v * g**2
     pair = 1 + c[:, None] * c * square
     of_b = (Y + Y.T) @ b + 2 * b * w * change
@@ -115,17 +122,8 @@ def _slopes(walks: Walks, G: Array, g: Array, b: Array) -> tuple[Array, Array, A
     return of_G + 2 * G * of_square, of_g, of_b
 
 
-class Scattering(NamedTuple):
-    r"""How much data sets differ at a row: $v = \langle \tau^2 \rangle$, $c = \langle \tau^3 \rangle/v$, each `[N]`."""
-
-    v: Array
-    c: Array
-    dv: Array  # slopes over g
-    dc: Array
-
-
-def scatter(g: Array, s2: Array, counts: Counts) -> Scattering:
-    r"""The moments of $\tau$ at rows with posterior variance `g`.
+def _scatter(g: Array, s2: Array, counts: Counts) -> tuple[Array, Array, Array, Array]:
+    r"""How much data sets differ at a row with posterior variance $g$: $v$, $c$ and their slopes in $g$.
 
     $1 - \tau g = h/a_1$ with $h = 1/(1 + s x)$, and $d\,g^{oob}/dg = 1/a_2$, $a_k = \langle h^k \rangle$.
     """
@@ -137,7 +135,7 @@ def scatter(g: Array, s2: Array, counts: Counts) -> Scattering:
     dtau = -(tau + dh / a1 - h * (dh @ p)[:, None] / a1**2) / g[:, None]
     v, third, dv, dthird = tau**2 @ p, tau**3 @ p, 2 * (tau * dtau) @ p, 3 * (tau**2 * dtau) @ p
     safe = xp.where(v > 0, v, 1.0)
-    return Scattering(v, third / safe, dv, dthird / safe - xp.where(v > 0, third * dv / safe**2, 0.0))
+    return v, third / safe, dv, dthird / safe - xp.where(v > 0, third * dv / safe**2, 0.0)
 
 
 def _add(value: Array, change: Array) -> Array:
@@ -147,30 +145,10 @@ def _add(value: Array, change: Array) -> Array:
     return value * (1 + share / xp.sqrt(1 + share**2))
 
 
-def _replace(found: Solution, y: Array, s2: Array, counts: Counts, g: Array, b: Array, error: Array) -> Solution:
-    """Another variance, mean deviation and error at every row; what is out of bag follows as from the closure."""
-    site = Cavity().site(g, counts, s2)
-    spread = found.spread + (error - found.error) - (b**2 - (found.mean - y) ** 2)
-    oob_error = error * (1 - site.w * g**2) / site.keep**2
-    return found._replace(
-        g=g, mean=y + b, spread=namespace(g).maximum(spread, 0.0), error=error, oob_variance=g / site.keep,
-        oob_mean=y + b / site.keep, oob_error=oob_error,
-    )  # fmt: skip
-
-
 def shift(before: Solution, after: Solution) -> Shift:
     """How far one solution is from another, in what is averaged over rows."""
-    return Shift(
-        after.oob_error.mean() / before.oob_error.mean() - 1, after.oob_variance.mean() / before.oob_variance.mean() - 1
-    )
-
-
-def larger(one: Shift, other: Shift) -> Shift:
-    """Of each the one that is larger in size."""
-    return Shift(*(a if abs(a) > abs(b) else b for a, b in zip(one, other, strict=True)))
-
-
-# ---- the total
+    error, variance = (getattr(after, x).mean() / getattr(before, x).mean() - 1 for x in Shift._fields)
+    return Shift(error, variance)
 
 
 def nodes(m: float) -> tuple[np.ndarray, np.ndarray]:
@@ -185,17 +163,11 @@ def nodes(m: float) -> tuple[np.ndarray, np.ndarray]:
     return m + x, weights
 
 
-ROWS = ("g", "mean", "spread", "error", "oob_variance", "oob_mean", "oob_error")
-"""What a solution has at every row that is averaged over data sets."""
-
-
 def average_total(found: Solution, beside: list[Solution], weights: np.ndarray) -> Solution:
     """The average over a fluctuating total, from the solutions at `nodes`."""
-    values = {}
-    for name in ROWS:
-        middle = getattr(found, name)
-        values[name] = middle + sum(w * (getattr(one, name) - middle) for w, one in zip(weights, beside, strict=True))
-    return found._replace(**values)
+    both = list(zip(weights, beside, strict=True))
+    rows = [middle + sum(w * (one[k] - middle) for w, one in both) for k, middle in enumerate(found[:ROWS])]
+    return found._replace(**dict(zip(found._fields[:ROWS], rows, strict=True)))
 
 
 def fix_total(found: Solution, before: Solution, after: Solution, y: Array) -> Solution:

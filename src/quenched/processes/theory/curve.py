@@ -1,10 +1,8 @@
 r"""The learning curve in theory: every size by itself, with a check of how far it can be trusted.
 
 Sizes are solved in ascending order, each from the solution before it, which lies above it; a start from a larger size
-breaks Newton's method at low noise. Other measures than the squared error come from the Gaussian approximation: over
-data sets the prediction at a row is normal with the mean and spread that the theory gives.
-
-All of it runs in NumPy, and nothing is compiled but the kernel; on an accelerator arrays are those of JAX.
+breaks Newton's method at low noise. All of it runs in NumPy, and nothing is compiled but the kernel; on an accelerator
+arrays are those of JAX.
 """
 
 from __future__ import annotations
@@ -21,11 +19,10 @@ from quenched.core.progress import track
 from quenched.core.types import Array, InputError, Outcome, double
 from quenched.processes import kernels
 from quenched.processes.model import Empirical, FixedTotal, GaussianProcess, Total, ask, total_of
-from quenched.processes.theory import crossings, lowrank, trust
+from quenched.processes.theory import crossings, responses, trust
 from quenched.processes.theory.closures import Cavity, Closure, closure_of, counts_of
-from quenched.processes.theory.equations import Solution, solve
-from quenched.processes.theory.responses import Dense, Exact, Prior, Response
-from quenched.processes.theory.state import measures_of
+from quenched.processes.theory.responses import Covariance
+from quenched.processes.theory.state import Solution, measures_of, solve
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,16 +39,9 @@ class Reference(NamedTuple):
     no_information: float  # error of predictions for the targets of other rows
     residuals: np.ndarray  # [N] y_i minus the prediction without row i
 
-    def errors(self) -> dict[str, float]:
-        """The two errors, as attributes of a result."""
-        return {"training_error": self.training_error, "leave_one_out": self.leave_one_out}
 
-
-def reference(prior: Prior, y: Array, s2: Array) -> Reference:
-    r"""Training error and exact leave-one-out error of the process on all rows.
-
-    With $A = K + \sigma^2$ and $G$ the response at $u = 1/\sigma^2$: $A^{-1} = (1 - G/\sigma^2)/\sigma^2$.
-    """
+def reference(prior: Covariance, y: Array, s2: Array) -> Reference:
+    r"""From the response $G$ at $u = 1/\sigma^2$: $(K + \sigma^2)^{-1} = (1 - G/\sigma^2)/\sigma^2$."""
     response = prior.respond(0 * y + 1 / s2)
     trained = y - response.apply(y) / s2
     trained, left_out = (np.asarray(x) for x in (trained, trained / (1 - response.diagonal() / s2)))
@@ -72,8 +62,6 @@ def estimates_632(oob: np.ndarray, known: Reference) -> tuple[np.ndarray, np.nda
 class Solver:
     """The theory of one law and rule, size after size.
 
-    Sizes must be solved in ascending order: each begins at the solution of the one before.
-
     Attributes:
         about: facts about the kernel: `jitter`, and for a low rank what it neglects.
         reference: errors that need no average, exact.
@@ -83,11 +71,22 @@ class Solver:
         self, law: Empirical, rule: GaussianProcess, closure: Closure | None = None, rank: int | None = None,
         total: Total | None = None,
     ):  # fmt: skip
-        self.closure, self.total = closure_of(closure), total_of(total)
-        self.rows = law.rows
+        self.closure, self.rows, self._fixed = closure_of(closure), law.rows, isinstance(total_of(total), FixedTotal)
+        # whether what the closure leaves out can be computed, and not only bounded
+        self._sums_walks = isinstance(self.closure, Cavity) and self.rows <= crossings.LARGEST
         if self._sums_walks:
             system.require_memory(f"The kernel matrices of {law.rows} rows", crossings.MATRICES * 8.0 * law.rows**2)
-        prior, self.about, self._factor = _prepare(law, rule, rank)
+        if rank is not None:
+            prior = responses.factorise(law, rule, checks.whole("rank", rank, least=1))
+            neglected = np.asarray(prior.E) / responses.KEPT
+            share, largest = float(neglected.sum() / np.sum(prior.diagonal())), float(neglected.max())
+            self.about = {"jitter": 0.0, "neglected": share, "neglected_largest": largest}
+        elif law.rows > LARGEST_EXACT:
+            raise InputError(f"A table of more than {LARGEST_EXACT} rows needs a low-rank kernel, but there are "
+                             f"{law.rows}: give `rank`, such as rank=512.")  # fmt: skip
+        else:
+            n, jitter = kernels.numbers_of(law, rule)
+            prior, self.about = responses.Exact(n.K), {"jitter": jitter}
         arrays: Any = prior, np.asarray(law.standard(), float), np.asarray(rule.noise, float)
         self._prior, self._y, self._s2 = arrays if jax.default_backend() == "cpu" else jax.tree.map(jnp.asarray, arrays)
         self.reference = reference(self._prior, self._y, self._s2)
@@ -95,27 +94,20 @@ class Solver:
 
     @np.errstate(all="ignore")  # what is not finite becomes an outcome
     def solve(self, m: float) -> dict[str, np.ndarray]:
-        """All measures at one size, with the self-check."""
+        """All measures at one size, with the self-check; sizes must be asked for in ascending order."""
         found, response = self._close(m)
         check = trust.check_clusters(found, response, self._y, self._s2, counts_of(m / self.rows))
         final, shift = self._correct(found, response, m)
         values = measures_of(final, self._y, self._s2)._asdict()
         values |= {"self_check_error": check.oob_error, "self_check_variance": check.oob_variance}
         values |= {"self_check_shift_error": shift.oob_error, "self_check_shift_variance": shift.oob_variance}
+        if isinstance(self._prior, responses.LowRank):
+            values["variance_bound"] = responses.variance_bound(self._prior, final.g, final.u)
         row = {name: np.asarray(x) for name, x in values.items()}
         trusted = trust.is_trusted(check, shift, self._sums_walks)
-        row["trusted"] = np.asarray(trusted) & (row["outcome"] == Outcome.converged)
-        if self._factor is not None:
-            bound = lowrank.variance_bound(self._factor, row["point_variance"], np.asarray(final.u))
-            row["variance_bound"] = np.asarray(bound)
-        return row
+        return {**row, "trusted": np.asarray(trusted) & (row["outcome"] == Outcome.converged)}
 
-    @property
-    def _sums_walks(self) -> bool:
-        """Whether what the closure leaves out can be computed, and not only bounded."""
-        return isinstance(self.closure, Cavity) and self.rows <= crossings.LARGEST
-
-    def _close(self, m: float) -> tuple[Solution, Response]:
+    def _close(self, m: float) -> tuple[Solution, Covariance]:
         """The closure at one size, from the largest known size below it."""
         start = [g for size, g in self._known if size <= m][-1]
         found, response = solve(self._prior, self._y, self._s2, counts_of(m / self.rows), self.closure, start)
@@ -124,40 +116,34 @@ class Solver:
             self._known = [prior, *sorted([*others[-3:], (m, found.g)], key=lambda known: known[0])]
         return found, response
 
-    def _correct(self, found: Solution, response: Response, m: float) -> tuple[Solution, crossings.Shift]:
+    def _correct(self, found: Solution, response: Covariance, m: float) -> tuple[Solution, crossings.Shift]:
         """The solution with what the closure leaves out, where that is small, and how much it is."""
-        final, fixed = found, isinstance(self.total, FixedTotal)
+        final = found
         if self._sums_walks:
-            G = response.G if isinstance(response, Dense) else response.rows(np.arange(self.rows))  # pyright: ignore[reportArgumentType]
+            G = response.rows(np.arange(self.rows))  # pyright: ignore[reportArgumentType]
             final = crossings.add_walks(found, G, self._y, self._s2, counts_of(m / self.rows))
         shift = crossings.shift(found, final)
-        if fixed or not self._sums_walks:
+        if self._fixed or not self._sums_walks:
             sizes, weights = crossings.nodes(m)
             after = crossings.average_total(found, [self._close(float(size))[0] for size in sizes], weights)
-            shift = crossings.larger(shift, crossings.shift(found, after))
-            if fixed and isinstance(self.closure, Cavity):
+            both = zip(shift, crossings.shift(found, after), strict=True)
+            shift = crossings.Shift(*(max(pair, key=abs) for pair in both))
+            if self._fixed and isinstance(self.closure, Cavity):
                 final = crossings.fix_total(final, found, after, self._y)
         return final if trust.is_small(shift, self._sums_walks) else found, shift
 
 
 @double
 def curve(
-    law: Empirical,
-    rule: GaussianProcess,
-    *,
-    examples: Any,
-    total: Total | None = None,
-    closure: Closure | None = None,
-    rank: int | None = None,
-    **sweep: Any,
-) -> xr.Dataset:
+    law: Empirical, rule: GaussianProcess, *, examples: Any, total: Total | None = None, closure: Closure | None = None,
+    rank: int | None = None, **sweep: Any,
+) -> xr.Dataset:  # fmt: skip
     """The learning curve in theory, with its self-check: no training, no resampling.
 
     Args:
         law: the world.
         rule: the student.
-        examples: mean numbers $m$ of rows in a data set, increasing, or one. Beyond $N$ rows are repeated ever more
-            often, which makes the noise smaller without new information; to look beyond the data use `forecast`.
+        examples: mean numbers $m$ of rows in a data set, increasing, or one; beyond $N$ see `processes.curve`.
         total: `PoissonTotal()` (default), a Poisson number of rows of mean $m$, or `FixedTotal()`, just $m$ rows.
         closure: `Cavity()` (default) or `Variational()`; the latter as it is printed, whatever the total.
         rank: columns of a low-rank factor of the kernel, for large tables; exact if not given.
@@ -170,47 +156,32 @@ def curve(
         `error_632plus`, `rmse` and `oob_rmse` in the target's own units, `training_error`, `leave_one_out` and
         `outcome`.
     """
-    total, closure = total_of(total), closure_of(closure)
+    total = total_of(total)
     question = ask(law, rule, sweep, examples, total)
 
-    def solve_sizes(law: Empirical, rule: GaussianProcess) -> tuple[Solver, list[dict[str, Any]]]:
-        solver = Solver(law, rule, closure, rank, total)
-        return solver, [solver.solve(m) for m in track(list(question.axes["examples"]), "theory")]
+    def solve_sizes(solver: Solver, law: Empirical, rule: GaussianProcess) -> list[dict[str, Any]]:
+        del law, rule
+        return [solver.solve(m) for m in track(list(question.axes["examples"]), "theory")]
 
-    return answer(question, solve_sizes, source="theory", total=type(total).__name__, rank=rank or 0)
+    return answer(question, solve_sizes, total, closure, rank, source="theory")
 
 
 def answer(
-    question: verbs.Question,
-    solve_sizes: Callable[[Empirical, GaussianProcess], tuple[Solver, list[dict[str, Any]]]],
-    **how: Any,
-) -> xr.Dataset:
-    """The result of a question, from a function of law and rule that gives the theory and all measures at each size."""
-    values, about = [], {}
+    question: verbs.Question, solve_sizes: Callable[[Solver, Empirical, GaussianProcess], list[dict[str, Any]]],
+    total: Total, closure: Closure | None, rank: int | None, **how: Any,
+) -> xr.Dataset:  # fmt: skip
+    """The result of a question, from a function that gives all measures of a law and a rule at each size."""
+    values, about = [], {"total": type(total).__name__, "rank": rank or 0, **how}
     for law, rule in question.plan.pairs:
-        solver, rows = solve_sizes(law, rule)
+        solver = Solver(law, rule, closure, rank, total)
+        rows = solve_sizes(solver, law, rule)
         point = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-        plain, plus = estimates_632(point["oob_error"], solver.reference)
-        centre, scale = (float(unit) for unit in law.units())
+        known, (centre, scale) = solver.reference, (float(unit) for unit in law.units())
+        plain, plus = estimates_632(point["oob_error"], known)
         rmse, oob_rmse = (scale * np.sqrt(point[name]) for name in ("error", "oob_error"))
         values.append({**point, "error_632": plain, "error_632plus": plus, "rmse": rmse, "oob_rmse": oob_rmse})
-        about = about or {
-            "closure": type(solver.closure).__name__, "target_centre": centre, "target_scale": scale,
-            **solver.about, **solver.reference.errors(),
+        about = {
+            "closure": type(solver.closure).__name__, "target_centre": centre, "target_scale": scale, **solver.about,
+            "training_error": known.training_error, "leave_one_out": known.leave_one_out, **about,
         }  # fmt: skip
-    stacked = {name: np.stack([value[name] for value in values]) for name in values[0]}
-    return question.answer(stacked, **about, **how)
-
-
-def _prepare(law: Empirical, rule: GaussianProcess, rank: int | None) -> tuple[Prior, dict[str, float], Any]:
-    """The prior covariance, facts about the kernel, and the factor if there is one."""
-    if rank is None:
-        if law.rows > LARGEST_EXACT:
-            raise InputError(f"A table of more than {LARGEST_EXACT} rows needs a low-rank kernel, but there are "
-                             f"{law.rows}: give `rank`, such as rank=512.")  # fmt: skip
-        n, jitter = kernels.numbers_of(law, rule)
-        return Exact(n.K), {"jitter": jitter}, None
-    factor = lowrank.factorise(law, rule, checks.whole("rank", rank, least=1))
-    share = float(factor.neglected.sum() / np.sum(factor.prior.diagonal()))
-    about = {"jitter": 0.0, "neglected": share, "neglected_largest": float(factor.neglected.max())}
-    return factor.prior, about, factor
+    return question.answer({name: np.stack([value[name] for value in values]) for name in values[0]}, **about)

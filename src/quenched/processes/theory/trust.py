@@ -24,7 +24,7 @@ with other worlds.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +32,8 @@ from quenched.core.linear import namespace
 from quenched.core.types import Array
 from quenched.processes.theory.closures import Counts
 from quenched.processes.theory.crossings import Shift
-from quenched.processes.theory.equations import Solution
-from quenched.processes.theory.responses import Response
+from quenched.processes.theory.responses import Covariance
+from quenched.processes.theory.state import Solution
 
 NEIGHBOURS = 8
 DRAWS = 32
@@ -49,14 +49,7 @@ TOTAL_TOLERANCES = 0.01, 0.005
 """And where no more than this is added to error and variance; or, where that is not computed, would be by the total."""
 
 
-class Check(NamedTuple):
-    """The cluster averages relative to the closure, minus 1, over the rows that were checked."""
-
-    oob_error: Array
-    oob_variance: Array
-
-
-def is_trusted(check: Check, shift: Shift, corrected: bool) -> bool:
+def is_trusted(check: Shift, shift: Shift, corrected: bool) -> bool:
     """Whether the answer may be believed, where `shift` has been added to the closure (`corrected`) or would be."""
     near = abs(check.oob_error) <= OOB_TOLERANCE and abs(check.oob_variance) <= VARIANCE_TOLERANCE
     agree = abs(check.oob_error - shift.oob_error) <= OOB_TOLERANCE
@@ -69,8 +62,8 @@ def is_small(shift: Shift, corrected: bool) -> bool:
     return bool(abs(shift.oob_error) <= error and abs(shift.oob_variance) <= variance)
 
 
-def check_clusters(found: Solution, response: Response, y: Array, s2: Array, counts: Counts) -> Check:
-    """Compare the closure at one size with clusters of drawn multiplicities."""
+def check_clusters(found: Solution, response: Covariance, y: Array, s2: Array, counts: Counts) -> Shift:
+    """By how much clusters of drawn multiplicities change the closure at one size, over the rows that are checked."""
     rows = y.shape[0]
     xp = namespace(y)
     chosen = np.rint(np.linspace(0, rows - 1, min(rows, CHECKED_ROWS))).astype(int)
@@ -79,19 +72,14 @@ def check_clusters(found: Solution, response: Response, y: Array, s2: Array, cou
     drawn, weighed = xp.asarray(np.asarray(counts.s)[places]), response.weigh(found.kappa)
     parts = [slice(first, first + BATCH) for first in range(0, len(chosen), BATCH)]
     some = [_average_clusters(xp.asarray(chosen[p]), drawn[p], found, response, weighed, y, s2) for p in parts]
-    errors, variances = (xp.concatenate(values) for values in zip(*some, strict=True))
-    return Check(
-        errors.mean() / found.oob_error[chosen].mean() - 1, variances.mean() / found.oob_variance[chosen].mean() - 1
-    )
+    errors, variances = (xp.concatenate(values).mean() for values in zip(*some, strict=True))
+    return Shift(errors / found.oob_error[chosen].mean() - 1, variances / found.oob_variance[chosen].mean() - 1)
 
 
 def _average_clusters(
-    rows: Array, counts: Array, found: Solution, response: Response, weighed: Any, y: Array, s2: Array
+    rows: Array, counts: Array, found: Solution, response: Covariance, weighed: Any, y: Array, s2: Array
 ) -> tuple[Array, Array]:
-    """Error and variance out of bag at some rows `[n]`, averaged over draws of the counts around them.
-
-    The counts are `[n, draws, k + 1]`, those of the row itself first.
-    """
+    """Error and variance out of bag at some rows `[n]`, averaged over counts `[n, draws, k + 1]`, their own first."""
     xp = namespace(y)
     C = _neighbours(rows, response.rows(rows) ** 2 / xp.where(found.g > 0, found.g, np.inf), counts.shape[2])
     G, V = response.blocks(C, weighed)
@@ -109,12 +97,9 @@ def _average_clusters(
 
 
 def _neighbours(rows: Array, closeness: Array, count: int) -> Array:
-    """The places of the rows themselves and of the closest to each, `[n, count]`, the closest first.
-
-    One after the other, which is much faster than sorting for so few.
-    """
+    """The places of the rows themselves and of the closest to each, `[n, count]`, the closest first."""
     xp, places = namespace(closeness), [rows]
-    for _ in range(count - 1):
+    for _ in range(count - 1):  # one after the other is much faster than sorting for so few
         closeness = xp.where(xp.arange(closeness.shape[1]) == places[-1][:, None], -np.inf, closeness)
         places.append(xp.argmax(closeness, axis=1))
     return xp.stack(places, axis=1)

@@ -4,8 +4,6 @@ Setting: rows $x$ with labels $\sigma$ (or none) are presented one at a time, as
 passes. The winner, the nearest prototype, moves by $w_S \leftarrow w_S + \eta\, g(S, \sigma)\, (x - w_S)$.
 The rule is the model's; only the step differs: on real data $\eta$ is the step itself, not divided by $N$.
 
-Time is counted in passes: a `Schedule` gives the rate of a pass from the number of passes already made.
-A row of weight $\omega$ is presented $\omega$ times in succession, a row of weight zero is absent.
 Prototypes start inside their own class, spread by k-means++ and one step of Lloyd's. Where one runs away
 (LVQ2.1 may) training stops and the outcome says so. Any number of classes and prototypes; Euclidean distance.
 Not covered: learned metrics, missing values, and a stopping rule (all passes are made).
@@ -69,20 +67,17 @@ class _Table(NamedTuple):
 
 
 def _seeds(X: np.ndarray, weights: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Spread `count` prototypes over rows: greedy k-means++, then each goes to the mean of the rows it wins.
-
-    Draws go through the cumulative weight, so that weights and repeated rows choose the same places.
-    """
+    """Spread `count` prototypes over rows: greedy k-means++, then each goes to the mean of the rows it wins."""
     trials = 2 + int(np.log(count))
     chosen = np.empty((count, X.shape[1]))
-    squared = np.ones(len(X))  # for the first, every row counts by its weight alone
+    squared, chance = np.full(len(X), np.inf), np.ones(len(X))  # at first every row counts by its weight alone
     for k in range(count):
-        mass = np.cumsum(weights * (squared if squared.any() else 1.0))
+        mass = np.cumsum(weights * chance)  # so that weights and repeated rows choose the same places
         picks = np.minimum(np.searchsorted(mass, rng.random(trials) * mass[-1], side="right"), len(X) - 1)
-        options = [((X - X[pick]) ** 2).sum(axis=1) for pick in picks]
-        options = options if k == 0 else [np.minimum(squared, option) for option in options]
+        options = [np.minimum(squared, ((X - X[pick]) ** 2).sum(axis=1)) for pick in picks]
         best = int(np.argmin([weights @ option for option in options]))
         chosen[k], squared = X[picks[best]], options[best]
+        chance = squared if squared.any() else np.ones(len(X))
     index, _ = nearest(chosen, X)
     total = np.bincount(index, weights, count)
     sums = np.zeros_like(chosen)
@@ -92,18 +87,16 @@ def _seeds(X: np.ndarray, weights: np.ndarray, count: int, rng: np.random.Genera
 
 def _labels(rule: Rule, classes: np.ndarray, prototypes_per_class: int | Mapping[int, int]) -> np.ndarray:
     """The label of each prototype, every class having one at least."""
-    name, known = "prototypes_per_class", classes.tolist()
+    name, known, counts = "prototypes_per_class", classes.tolist(), prototypes_per_class
     if rule.labels is not None:
         if set(rule.labels) != set(known):
             raise InputError(f"Argument `rule` must have prototypes for the classes {known}, "
                              f"but its labels are {rule.labels}.")  # fmt: skip
         return np.asarray(rule.labels)
-    if not isinstance(prototypes_per_class, Mapping):
-        return np.repeat(classes, checks.whole(name, prototypes_per_class, least=1))
-    if set(prototypes_per_class) != set(known):
-        raise InputError(f"Argument `{name}` must name the classes {known}, "
-                         f"but it names {list(prototypes_per_class)}.")  # fmt: skip
-    return np.repeat(classes, [checks.whole(name, prototypes_per_class[c], least=1) for c in known])
+    counts = counts if isinstance(counts, Mapping) else dict.fromkeys(known, counts)
+    if set(counts) != set(known):
+        raise InputError(f"Argument `{name}` must name the classes {known}, but it names {list(counts)}.")
+    return np.repeat(classes, [checks.whole(name, counts[c], least=1) for c in known])
 
 
 def _spread(table: _Table, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -137,29 +130,22 @@ def _begin(rule: Rule, table: _Table, prototypes_per_class, start: Fitted | np.n
 
 
 def _read(rule: Rule, data: Any, sample_weight: Any) -> _Table:
-    """Check the data; drop rows of weight zero."""
+    """Check the data; drop rows of weight zero. Without labels, all are zero, if the rule does not look at them."""
     X, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
     X, weights = checks.table(X, sample_weight)
-    present = weights > 0
-    classes, codes = np.unique(_read_labels(rule, y, len(X))[present], return_inverse=True)
-    return _Table(X[present], classes, codes, weights[present])
-
-
-def _read_labels(rule: Rule, y: Any, rows: int) -> np.ndarray:
-    """Labels of the rows; zeros where there are none and the rule does not look at them."""
     if y is None:
         S = np.arange(2)
-        g = np.broadcast_to(np.asarray(rule.g(S[:, None], S[None, :])), (2, 2))
-        if rule.all_move or not np.all(g == g[0, 0]):
+        if rule.all_move or np.ptp(np.broadcast_to(rule.g(S[:, None], S[None, :]), (2, 2))) != 0:
             raise InputError(f"Argument `data` must be (X, y) for {type(rule).__name__}, but it has no y.")
-        return np.zeros(rows, dtype=int)
-    labels = np.asarray(y)
-    if labels.shape != (rows,):
-        raise InputError(f"Argument `data` must have one label for each of the {rows} rows, "
+    labels = np.zeros(len(X), dtype=int) if y is None else np.asarray(y)
+    if labels.shape != (len(X),):
+        raise InputError(f"Argument `data` must have one label for each of the {len(X)} rows, "
                          f"but the shape of y is {labels.shape}.")  # fmt: skip
     if labels.dtype.kind not in "iub":
         raise InputError(f"Argument `data` must have whole numbers as labels, but y holds {labels.dtype}.")
-    return labels.astype(int)
+    kept = weights > 0
+    classes, codes = np.unique(labels[kept].astype(int), return_inverse=True)
+    return _Table(X[kept], classes, codes, weights[kept])
 
 
 def _read_window(rule: Rule, window: float | None, labels: np.ndarray) -> float | None:
@@ -181,16 +167,10 @@ def _world(w: np.ndarray, labels: np.ndarray, table: _Table, rule: Rule, window:
     """The data and the rule in numbers, at rate 1."""
     g = rule.g(jnp.asarray(labels)[:, None], jnp.asarray(table.classes)[None, :])
     own = labels[:, None] == table.classes[None, :]
-    largest = max(np.abs(table.X).max(), np.abs(w).max())
-    return World(
-        X=jnp.asarray(pad(table.X)),
-        codes=jnp.asarray(pad(table.codes)),
-        weights=jnp.asarray(pad(table.weights)),
-        gains=jnp.broadcast_to(jnp.asarray(g, dtype=float), own.shape),
-        own=jnp.asarray(own),
-        window=None if window is None else jnp.asarray(window),
-        bound=jnp.asarray(w.shape[1] * (RUNAWAY * largest) ** 2),
-    )
+    gains = jnp.broadcast_to(jnp.asarray(g, dtype=float), own.shape)
+    bound = w.shape[1] * (RUNAWAY * max(np.abs(table.X).max(), np.abs(w).max())) ** 2
+    X, codes, weights = pad(table.X), pad(table.codes), pad(table.weights)
+    return jax.tree.map(jnp.asarray, World(X, codes, weights, gains, own, window, bound))
 
 
 def _train(w: np.ndarray, world: World, rates: np.ndarray, orders: Iterable[np.ndarray], all_move: bool):
@@ -202,12 +182,9 @@ def _train(w: np.ndarray, world: World, rates: np.ndarray, orders: Iterable[np.n
         wins, total = np.asarray(wins), float(np.sum(wins))
         seen.append((rate, np.sum(wins[~own]) / total, float(squared) / total, wins.sum(axis=1)))
         finite = np.all(np.isfinite(new))
-        if not np.all(np.isfinite(now.gains)):
-            outcome = Outcome.failed
-        elif not (inside and finite):
-            outcome = Outcome.diverged
         w = np.asarray(new) if finite else w
-        if outcome != Outcome.converged:
+        if not (inside and finite and np.all(np.isfinite(now.gains))):
+            outcome = Outcome.diverged if np.all(np.isfinite(now.gains)) else Outcome.failed
             break
     return w, Trace(*(np.array(column) for column in zip(*seen, strict=True))), outcome
 

@@ -6,13 +6,13 @@ The winner, the nearest prototype, moves by $w_S \leftarrow w_S + \mathrm{gain}_
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import Array, Real
+from quenched.core.types import QUICK, Array, Real
 
 
 def squared_distances(w: Array, x: Array) -> Array:
@@ -21,24 +21,7 @@ def squared_distances(w: Array, x: Array) -> Array:
 
 
 def update(w: Array, x: Array, gain: Array, *, all_move: bool = False) -> Array:
-    r"""Make one on-line step (pure JAX): $w_S \leftarrow w_S + \mathrm{gain}_S\, (x - w_S)$ for the winner.
-
-    Args:
-        w: prototypes, shape `[K, N]`.
-        x: the example, shape `[N]`.
-        gain: step times $g(S, \sigma)$ for each prototype, shape `[K]`.
-        all_move: move all prototypes, not the nearest alone. Of two equally near ones the first wins.
-
-    Returns:
-        The prototypes after the step.
-
-    Examples:
-        >>> import jax.numpy as jnp
-        >>> from quenched.prototypes.learner.steps import update
-        >>> w, x, gain = jnp.array([[0.0, 0.0], [4.0, 0.0]]), jnp.array([1.0, 0.0]), jnp.array([0.5, 0.5])
-        >>> update(w, x, gain).tolist()
-        [[0.5, 0.0], [4.0, 0.0]]
-    """
+    r"""Prototypes `[K, N]` after an example `[N]`, where `gain` `[K]` is the step times $g(S, \sigma)$."""
     if all_move:
         return w + gain[:, None] * (x - w)
     s = jnp.argmin(squared_distances(w, x))
@@ -59,13 +42,13 @@ def repeated(gain: Array, times: Real) -> Array:
 class World(NamedTuple):
     """What stays the same during a pass; all of it values, so that no rule needs its own compilation."""
 
-    X: Array  # [n, N]
-    codes: Array  # [n] class of each row
-    weights: Array  # [n]
-    gains: Array  # [K, C] rate times g(S, sigma)
-    own: Array  # [K, C] whether prototype and class have the same label
-    window: Array | None  # of LVQ2.1
-    bound: Array  # squared distance of a runaway
+    X: Any  # [n, N]
+    codes: Any  # [n] class of each row
+    weights: Any  # [n]
+    gains: Any  # [K, C] rate times g(S, sigma)
+    own: Any  # [K, C] whether prototype and class have the same label
+    window: Any  # of LVQ2.1, or None
+    bound: Any  # squared distance of a runaway
 
 
 def _pair(d: Array, own: Array, window: Array) -> Array:
@@ -90,16 +73,13 @@ def _compete(d: Array, gain: Array, own: Array, window: Array | None, all_move: 
     return jnp.full_like(gain, gain[s]), ((gain[s] >= 0) & (gain[s] <= 1)) | (d[s] == 0), d[s]
 
 
-@functools.partial(jax.jit, static_argnames="all_move")
+@functools.partial(jax.jit, static_argnames="all_move", compiler_options=QUICK)
 def present(w: Array, world: World, order: Array, rows: Array, *, all_move: bool):
     """Present the rows once in this order; stop early where a mover is out of bounds or not a number.
 
-    One turn of the loop is one presentation, or several that end the same way. The number of `rows` is a
-    value, not a shape: the arrays may be longer (see `pad`).
-
-    Returns:
-        The prototypes, whether they stayed inside the bound, the weight of the rows won `[K, C]` and the
-        weighted sum of squared distances.
+    One turn of the loop is one presentation, or several that end the same way. The arrays may be longer than the
+    number of `rows` (see `pad`). Returns the prototypes, whether they stayed inside the bound, the weight of the rows
+    won `[K, C]` and the weighted sum of squared distances.
     """
 
     def more(state):
@@ -134,20 +114,7 @@ def pad(array: np.ndarray) -> np.ndarray:
 
 
 def nearest(prototypes: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest prototype of each row.
-
-    Args:
-        prototypes: shape `[K, N]`.
-        X: shape `[n, N]`.
-
-    Returns:
-        Its index `[n]` and the squared distance to it `[n]`. Memory beyond that does not grow with `n`.
-
-    Examples:
-        >>> index, squared = nearest(np.array([[0.0], [4.0]]), np.array([[1.0], [3.5]]))
-        >>> index.tolist(), squared.tolist()
-        ([0, 1], [1.0, 0.25])
-    """
+    """The index of the nearest prototype of each row, and the squared distance to it, in little memory."""
     centre = prototypes.mean(axis=0)
     w = prototypes - centre  # |x|^2 - 2 x.w + |w|^2 loses digits far from the origin, so come near it
     half = 0.5 * np.einsum("kn,kn->k", w, w)

@@ -7,29 +7,23 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
 from quenched.core.ensemble import Ensemble
-from quenched.core.lengths import next_length, padded
-from quenched.core.types import Array, InputError, Key, double
-from quenched.prototypes.model import SCIENCE, Law, Numbers, Rule, Start, count, numbers, start_of
+from quenched.core.linear import next_length, padded
+from quenched.core.types import InputError, Key, double
+from quenched.prototypes.model import SCIENCE, Law, Rule, Start, count, numbers, start_of
 from quenched.prototypes.simulation.simulators import Direct, Record, Simulator, Steps
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-def _one_run(
-    key: Key, declared: tuple[Numbers, Any, Array, Array, Array], *, simulator: Simulator, tests: int, all_move: bool,
-    room: int,
-) -> Record:  # fmt: skip
-    n, begin, last, count, dimension = declared
-    last, size = last.astype(int), dimension.astype(int)
-    first = jnp.concatenate([jnp.zeros(1, last.dtype), last[:-1]])
-    steps = Steps(first, last, jnp.arange(last.shape[0]) < count)
-    return simulator.run(key, n, begin, steps, size=size, room=room, tests=tests, all_move=all_move)
+def _one_run(key: Key, declared: tuple[Any, ...], *, simulator: Simulator, **options: Any) -> Record:
+    n, begin, *counts = declared
+    steps, size, tests = jax.tree.map(lambda x: x.astype(int), counts)
+    return simulator.run(key, n, begin, steps, size=size, tests=tests, **options)
 
 
 @double
@@ -49,11 +43,11 @@ def measure(
     folder: Any = None,
     **sweep: Any,
 ) -> xr.Dataset:
-    r"""The learning curve as an experiment.
+    r"""The learning curve as an experiment: many training sequences.
 
     Args:
-        law: the world.
-        rule: the student.
+        law: `TwoClusters(...)`, or `Clusters(...)` for any other world.
+        rule: how prototypes learn: `LVQ1(...)`, `LVQPlus(...)`, `VQ(...)`, `LVQ21(...)` or your own.
         alpha: increasing times; a time is rounded to a whole number of examples, $\alpha N$.
         size: the dimension $N$, more than there are prototypes and clusters together.
         runs: how many independent training sequences.
@@ -84,30 +78,22 @@ def measure(
     tests = checks.whole("tests", tests, least=1)
     start, simulator = start_of(start), Direct() if simulator is None else simulator
     checks.kind("simulator", simulator, Simulator, "Direct() or Chain()")
-    _check_start(law, rule, start)
+    R, Q = begin = start.overlaps(K, M)
+    if np.linalg.eigvalsh(np.block([[np.asarray(law.mixture().gram), np.transpose(R)], [R, Q]]))[0] < -1e-9:
+        raise InputError("Argument `start` must be overlaps that vectors can have, but their Gram matrix has a "
+                         "negative eigenvalue.")  # fmt: skip
     times = question.axes["alpha"]
-    steps = padded(np.rint(times * size), next_length(len(times)))
-    begin, every = start.overlaps(K, M), [numbers(*pair) for pair in question.plan.pairs]
-    points = [(point, begin, steps, float(len(times)), float(size)) for point in every]
+    last = padded(np.rint(times * size), next_length(len(times)))
+    steps = Steps(np.append(0.0, last[:-1]), last, 1.0 * (np.arange(len(last)) < len(times)))
+    points = [(numbers(*pair), begin, steps, float(size), float(tests)) for pair in question.plan.pairs]
     room = next_length(size, ratio=4, most=256) if simulator.shaped else 0
-    run = functools.partial(_one_run, simulator=simulator, tests=tests, all_move=rule.all_move, room=room)
+    run = functools.partial(_one_run, simulator=simulator, all_move=rule.all_move, room=room)
 
     def cut(done: Ensemble) -> Ensemble:
-        values = {name: value[:, :, : len(times)] for name, value in done.values.items()}
-        return dataclasses.replace(done, values=values)
+        return dataclasses.replace(done, values={k: value[:, :, : len(times)] for k, value in done.values.items()})
 
     return question.measure(
         (run, jax.tree.map(np.asarray, points)), key=key, runs=runs, batch=batch, executor=executor, folder=folder,
         label="training", vectorized=True, finish=cut, simulator=type(simulator).__name__, size=size, tests=tests,
         start=start,
     )  # fmt: skip
-
-
-def _check_start(law: Law, rule: Rule, start: Start) -> None:
-    """Check that vectors can have these overlaps."""
-    mix = law.mixture()
-    R, Q = (np.asarray(x) for x in start.overlaps(*count(law, rule)))
-    gram = np.block([[np.asarray(mix.gram), R.T], [R, Q]])
-    if np.linalg.eigvalsh(gram)[0] < -1e-9:
-        raise InputError("Argument `start` must be overlaps that vectors can have, but their Gram matrix has a "
-                         "negative eigenvalue.")  # fmt: skip

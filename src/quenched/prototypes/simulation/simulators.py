@@ -14,6 +14,7 @@ The error of a run is counted on fresh examples, not computed from a formula. No
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -22,7 +23,7 @@ import jax.numpy as jnp
 
 from quenched.core.types import Array, Key
 from quenched.prototypes.learner.steps import update
-from quenched.prototypes.model import Numbers, draw, draw_cluster, frame, rate_at
+from quenched.prototypes.model import Numbers, draw, frame, place_centres, rate_at
 
 Record = dict[str, Array]
 """`R`, `Q` and `error` of one run, each with a leading axis of times."""
@@ -31,9 +32,9 @@ Record = dict[str, Array]
 class Steps(NamedTuple):
     """Stretches of training, each from one number of examples to another; surplus ones, of no length, at the end."""
 
-    first: Array  # [times]
-    last: Array  # [times]
-    wanted: Array  # [times] whether its end is a time that was asked for
+    first: Any  # [times]
+    last: Any  # [times]
+    wanted: Any  # [times] whether its end is a time that was asked for
 
 
 class Simulator(eqx.Module):
@@ -44,12 +45,9 @@ class Simulator(eqx.Module):
 
     @abc.abstractmethod
     def run(
-        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: int, all_move: bool
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: bool
     ) -> Record:
-        """Train, and report `R`, `Q` and `error` after each number of examples in `steps`.
-
-        Arrays may have `room` for more dimensions than the `size` of the system.
-        """
+        """Train, and report at the end of each of `steps`; arrays may have `room` for more than `size` dimensions."""
 
 
 class Direct(Simulator):
@@ -58,34 +56,31 @@ class Direct(Simulator):
     shaped: ClassVar[bool] = True
 
     def run(
-        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: int, all_move: bool
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: bool
     ) -> Record:
         """Train on drawn vectors."""
         K, M = n.g.shape
-        basis = frame(n.gram)  # B_m in the first M axes
-        centres = jnp.zeros((M, room)).at[:, :M].set(n.lam[:, None] * basis)
+        centres, basis = place_centres(n, room), frame(n.gram)
         inside = jnp.arange(room) < size  # the first numbers drawn are the same, however many there are
         training, testing = jax.random.split(key)
 
         def example(key: Key) -> tuple[Array, Array]:
-            xi, k = draw(key, n, centres)
-            return jnp.where(inside, xi, 0.0), k
+            k, xi = draw(key, n, centres)
+            return k, jnp.where(inside, xi, 0.0)
 
         def learn(mu: Array, w: Array) -> Array:
-            xi, k = example(jax.random.fold_in(training, mu))
+            k, xi = example(jax.random.fold_in(training, mu))
             return update(w, xi, rate_at(n.rate, mu / size) / size * n.g[:, k], all_move=all_move)
 
-        def is_wrong(t: Array, wrong: Array, w: Array, key: Key) -> Array:
-            xi, k = example(jax.random.fold_in(key, t))
-            winner = jnp.argmin(jnp.sum(jnp.square(xi - w), axis=1))
-            return wrong + n.wrong[winner, k]
-
-        def segment(w: Array, bounds: Steps) -> tuple[Array, dict[str, Array]]:
+        def segment(w: Array, bounds: Steps) -> tuple[Array, Record]:
             w = jax.lax.fori_loop(bounds.first, bounds.last, learn, w)
-            fresh = jax.random.fold_in(testing, bounds.last)
-            count = jnp.where(bounds.wanted, tests, 0)
-            wrong = jax.lax.fori_loop(0, count, lambda t, wrong: is_wrong(t, wrong, w, fresh), 0.0)
-            return w, {"R": w[:, :M] @ basis.T, "Q": w @ w.T, "error": wrong / tests}
+
+            def is_wrong(key: Key) -> Array:
+                k, xi = example(key)
+                return n.wrong[jnp.argmin(jnp.sum(jnp.square(xi - w), axis=1)), k]
+
+            error = _count_errors(is_wrong, jax.random.fold_in(testing, bounds.last), bounds.wanted, tests)
+            return w, {"R": w[:, :M] @ basis.T, "Q": w @ w.T, "error": error}
 
         r, rest = _split(begin, n.gram)
         w = jnp.zeros((K, room)).at[:, :M].set(r).at[:, M : M + K].set(rest)
@@ -98,48 +93,48 @@ class Chain(Simulator):
     shaped: ClassVar[bool] = False
 
     def run(
-        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: int, all_move: bool
+        self, key: Key, n: Numbers, begin: Any, steps: Steps, *, size: Array, room: int, tests: Array, all_move: bool
     ) -> Record:
         """Train by drawing projections."""
         K, M = n.g.shape
-        basis = frame(n.gram)
+        centres, basis = place_centres(n, M + K), frame(n.gram)
         training, testing = jax.random.split(key)
 
-        def projections(key: Key, r: Array, Q: Array) -> tuple[Array, Array, Array, Array]:
-            """The cluster, the components along the centres' axes, those along the rest of the prototypes, and h."""
-            which, noise = jax.random.split(key)
-            k = draw_cluster(which, n)
-            z = jnp.sqrt(n.v[k]) * jax.random.normal(noise, (M + K,))
-            b, rest = n.lam[k] * basis[k] + z[:M], z[M:]
-            return k, b, rest, r @ b + _cholesky(Q - r @ r.T) @ rest
+        def project(key: Key, r: Array, Q: Array) -> tuple[Array, Array, Array]:
+            """The cluster, the components along the axes of centres and prototypes, and h."""
+            k, xi = draw(key, n, centres)
+            return k, xi, r @ xi[:M] + _cholesky(Q - r @ r.T) @ xi[M:]
 
         def learn(mu: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
             r, Q = state
             gaussian, remainder = jax.random.split(jax.random.fold_in(training, mu))
-            k, b, rest, h = projections(gaussian, r, Q)
-            length = b @ b + rest @ rest + n.v[k] * jax.random.chisquare(remainder, size - M - K)
+            k, xi, h = project(gaussian, r, Q)
+            length = xi[:M] @ xi[:M] + xi[M:] @ xi[M:] + n.v[k] * jax.random.chisquare(remainder, size - M - K)
             G = rate_at(n.rate, mu / size) / size * n.g[:, k]
             if not all_move:
                 G = G * (jnp.arange(K) == jnp.argmax(2 * h - jnp.diagonal(Q)))
             pull = G[:, None] * (h - Q)  # G_S (h_T - Q_ST)
             push = G[:, None] * G * (length - h[:, None] - h + Q)
-            return r + G[:, None] * (b - r), Q + pull + pull.T + push
+            return r + G[:, None] * (xi[:M] - r), Q + pull + pull.T + push
 
-        def is_wrong(key: Key, r: Array, Q: Array) -> Array:
-            k, _, _, h = projections(key, r, Q)
-            return n.wrong[jnp.argmax(2 * h - jnp.diagonal(Q)), k]
-
-        def count_errors(r: Array, Q: Array, key: Key) -> Array:
-            return jnp.mean(jax.vmap(lambda key: is_wrong(key, r, Q))(jax.random.split(key, tests)))
-
-        def segment(state: Any, bounds: Steps) -> tuple[Any, dict[str, Array]]:
+        def segment(state: Any, bounds: Steps) -> tuple[Any, Record]:
             r, Q = jax.lax.fori_loop(bounds.first, bounds.last, learn, state)
-            fresh = jax.random.fold_in(testing, bounds.last)
-            error = jax.lax.cond(bounds.wanted, lambda: count_errors(r, Q, fresh), lambda: jnp.zeros(()))
+
+            def is_wrong(key: Key) -> Array:
+                k, _, h = project(key, r, Q)
+                return n.wrong[jnp.argmax(2 * h - jnp.diagonal(Q)), k]
+
+            error = _count_errors(is_wrong, jax.random.fold_in(testing, bounds.last), bounds.wanted, tests)
             return (r, Q), {"R": r @ basis.T, "Q": Q, "error": error}
 
         r, rest = _split(begin, n.gram)
         return jax.lax.scan(segment, (r, r @ r.T + rest @ rest.T), steps)[1]
+
+
+def _count_errors(is_wrong: Callable[[Key], Array], key: Key, wanted: Array, tests: Array) -> Array:
+    """The share of errors on fresh examples, if it is wanted."""
+    count = jnp.where(wanted, tests, 0)
+    return jax.lax.fori_loop(0, count, lambda t, sum: sum + is_wrong(jax.random.fold_in(key, t)), 0.0) / tests
 
 
 def _split(begin: tuple[Array, Array], gram: Array) -> tuple[Array, Array]:

@@ -8,55 +8,23 @@ prototypes that differ only in directions without signal. Stability comes from t
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks, flow
-from quenched.core.types import QUICK, Array, InputError, Outcome, double
-from quenched.prototypes.model import (
-    SCIENCE,
-    VQ,
-    Law,
-    Numbers,
-    Rule,
-    Schedule,
-    Start,
-    TwoClusters,
-    count,
-    numbers,
-    start_of,
-)
+from quenched.core.types import InputError, Outcome, double
+from quenched.prototypes.model import SCIENCE, VQ, Law, Rule, Schedule, Start, TwoClusters, count, numbers, start_of
 from quenched.prototypes.theory import rest_states, runaway
-from quenched.prototypes.theory.state import Flow, drift, in_units
+from quenched.prototypes.theory.rest_states import RestState
+from quenched.prototypes.theory.state import Flow, fold, in_units, join, linear, split
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
-Row = dict[str, np.ndarray]
-"""A rest state: `R`, `Q`, `error`, `growth` and the code of its `outcome`."""
-
-
-@functools.partial(jax.jit, compiler_options=QUICK)
-def _linear(n: Numbers, y: Array) -> tuple[Array, Array]:
-    r"""$dy/d(\eta\alpha)$ and its Jacobian for the independent overlaps: $R$, and the upper triangle of $Q$."""
-    K, M = n.g.shape
-    upper = np.triu_indices(K)
-    place = np.zeros((K, K), dtype=int)
-    place[upper] = np.arange(len(upper[0]))
-    place = np.maximum(place, place.T)
-
-    def force(y: Array) -> tuple[Array, Array]:
-        dR, dQ = drift(n, n.rate, y[: K * M].reshape(K, M), y[K * M :][place], all_move=False)
-        f = jnp.concatenate([dR.ravel(), dQ[upper]])
-        return f, f
-
-    jacobian, f = jax.jacfwd(force, has_aux=True)(y)
-    return f, jacobian
+REPORTED = ("R", "Q", "error", "growth", "outcome")
 
 
 @double
@@ -93,20 +61,17 @@ def asymptote(
     if isinstance(rule.rate, Schedule):
         raise InputError("Argument `rate` must be constant for an asymptote, but a schedule was given.")
     listed = small_rate and isinstance(law, TwoClusters) and len(rule.prototypes(law)) == 2 and not rule.all_move
-    found: list[dict[str, Row]] = [
-        _list_states(*pair) if listed else {"reached": _follow(*pair, start, small_rate)}
-        for pair in question.plan.pairs
-    ]
-    always = {"axis", "other", "unspecialised"} if listed else set()
-    names = sorted(always.union(*found), key=_place)
-    K, M = count(law, rule)
-    absent = _row(np.full((K, M), np.nan), np.full((K, K), np.nan), np.nan, np.nan, Outcome.absent)
+    if not listed:
+        states = question.map(lambda law, rule: _follow(law, rule, start, small_rate))
+        return question.answer({name: states[name] for name in REPORTED}, small_rate=int(small_rate))
+    found = [_list_states(*pair) for pair in question.plan.pairs]
+    names = sorted({"axis", "other", "unspecialised"}.union(*found), key=_place)
+    absent = RestState(np.full((2, 2), np.nan), np.full((2, 2), np.nan), np.nan, np.nan, Outcome.absent)
     values = {
-        name: np.stack([np.stack([states.get(state, absent)[name] for state in names]) for states in found])
-        for name in absent
+        name: np.array([[getattr(states.get(state, absent), name) for state in names] for states in found])
+        for name in REPORTED
     }
-    result = question.answer(values, axes={"state": names}, small_rate=int(small_rate))
-    return result if listed else result.isel(state=0, drop=True)
+    return question.answer(values, axes={"state": names}, small_rate=int(small_rate))
 
 
 def _place(state: str) -> tuple[int, int]:
@@ -116,56 +81,36 @@ def _place(state: str) -> tuple[int, int]:
     return (first, 1) if not number else (3 if name == "other" else 4, int(number))
 
 
-def _row(R: np.ndarray, Q: np.ndarray, error: float, growth: float, outcome: Outcome) -> Row:
-    """One rest state as arrays."""
-    values = {"R": R, "Q": Q, "error": error, "growth": growth, "outcome": int(outcome)}
-    return {name: np.asarray(value) for name, value in values.items()}
-
-
-def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> Row:
+def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> RestState:
     """The rest state that a start leads to."""
     (K, M), n = count(law, rule), numbers(law, rule)
     R, Q = (np.asarray(x) for x in start.overlaps(K, M))
-    pace = 1.0 if small_rate else float(rule.rate)
+    pace, noise = (1.0, 0.0) if small_rate else (float(rule.rate), float(rule.rate))
     if rule.all_move:
-        end = runaway.end(n, R, Q, 0.0 if small_rate else pace)
-        outcome = Outcome.converged if end.rests else Outcome.diverged
-        return _row(end.R, end.Q, end.error, pace * end.growth, outcome)
+        end = runaway.end(n, R, Q, noise)
+        return end._replace(growth=pace * end.growth)
     unit = float(max(np.max(n.lam), np.sqrt(np.max(n.v))))  # accuracy is meant relative to the size of the world
-    n, R, Q = in_units(n._replace(rate=np.asarray(0.0 if small_rate else pace)), R, Q, unit)
-    moving, upper = Flow(n, False, pace=False), np.triu_indices(K)
-    place = np.concatenate([np.arange(K * M), K * M + np.ravel_multi_index(upper, (K, K))])  # independent overlaps
-    both = np.zeros((K, K), dtype=int)
-    both[upper] = np.arange(len(upper[0]))
-    widen = np.concatenate([np.arange(K * M), K * M + np.maximum(both, both.T).ravel()])
-
-    def linear(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        f, jacobian = _linear(n, y)
-        return np.asarray(f), np.asarray(jacobian)
-
+    n, R, Q = in_units(n._replace(rate=np.asarray(noise)), R, Q, unit)
+    moving, (few, every) = Flow(n, False, to_rest=True), fold(K, M)
     rest = flow.settle(
-        lambda y: moving(0.0, y[widen])[place], linear, np.concatenate([R.ravel(), Q[upper]]),
-        stages=lambda t, y, f, h: moving.stages(t, y[widen], f[widen], h)[:, place],
+        lambda y: moving(0.0, y), lambda y: jax.tree.map(np.asarray, linear(n, y)), join(R, Q)[few],
+        stages=moving.stages,
     )  # fmt: skip
-    end = rest.state[widen]
-    R, Q = end[: K * M].reshape(K, M), end[K * M :].reshape(K, K)
-    error = moving.error(end) if np.all(np.isfinite(end)) else np.nan
-    return _row(unit * R, unit**2 * Q, error, pace * rest.growth, rest.outcome)
+    R, Q = split(rest.state[every], K, M)
+    error = moving.error(rest.state) if np.all(np.isfinite(rest.state)) else np.nan
+    return RestState(unit * R, unit**2 * Q, error, pace * rest.growth, rest.outcome)
 
 
-def _list_states(law: TwoClusters, rule: Rule) -> dict[str, Row]:
+def _list_states(law: TwoClusters, rule: Rule) -> dict[str, RestState]:
     """All rest states in the small-rate limit by their names."""
-    forward, backward = [], []
-    for state in rest_states.axis_states(law, rule):
-        (backward if state.reversed else forward).append(state)
-    if isinstance(rule, VQ):  # labels do not matter: the reversed state is the same with labels swapped
-        forward, backward = [*forward, *backward], []
-    named = dict(zip(("axis", "other"), forward, strict=False))
-    named |= {f"other_{i}": state for i, state in enumerate(forward[2:], 2)}
+    every = rest_states.axis_states(law, rule)
+    swapped = isinstance(rule, VQ)  # labels do not matter: the reversed state is the same with labels swapped
+    forward = [state for state in every if swapped or not state.reversed]
+    backward = [state for state in every if state.reversed and not swapped]
+    named = dict(zip(["axis", "other", *(f"other_{i}" for i in range(2, len(forward)))], forward, strict=False))
     named |= {f"reversed_{i}" if i > 1 else "reversed": state for i, state in enumerate(backward, 1)}
-    if (unspecialised := rest_states.unspecialised_state(law, rule)) is not None:
-        named["unspecialised"] = unspecialised
-    return {name: _row(s.R, s.Q, s.error, s.growth, Outcome.converged) for name, s in named.items()}
+    unspecialised = rest_states.unspecialised_state(law, rule)
+    return named if unspecialised is None else named | {"unspecialised": unspecialised}
 
 
 @double
@@ -180,9 +125,8 @@ def escape_rate(law: TwoClusters, rule: Rule) -> float:
     if not isinstance(law, TwoClusters) or not isinstance(rule, VQ) or isinstance(rule.rate, Schedule):
         raise InputError("The escape rate must be asked for `TwoClusters` and `VQ` with a constant rate, "
                          f"but {type(law).__name__} and {type(rule).__name__} were given.")  # fmt: skip
-    R, Q = rest_states.unspecialised_overlaps(law, float(rule.rate))
-    n = numbers(law, rule)
-    _, jacobian = _linear(n, np.concatenate([R.ravel(), Q[np.triu_indices(2)]]))
+    y = join(*rest_states.unspecialised_overlaps(law, float(rule.rate)))[fold(2, 2)[0]]
+    _, jacobian = linear(numbers(law, rule), y)
     apart = np.zeros((7, 3))  # R_+ - R_- in both directions, and Q_++ - Q_--
     apart[[0, 1, 4], [0, 1, 2]], apart[[2, 3, 6], [0, 1, 2]] = 1.0, -1.0
     return float(rule.rate) * float(np.max(np.linalg.eigvals(apart.T @ np.asarray(jacobian) @ apart / 2).real))

@@ -10,6 +10,7 @@ from scipy.special import ndtr
 from quenched.core import checks, verbs
 from quenched.core.types import Outcome
 from quenched.prototypes.model import SCIENCE, TwoClusters
+from quenched.prototypes.theory.rest_states import cross_densities
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -45,12 +46,5 @@ def _best_error(law: TwoClusters) -> float:
     p = np.array([float(law.prior), 1 - float(law.prior)])
     v = np.asarray(law.variances, float)
     m = np.array([1.0, -1.0]) * float(law.separation) / np.sqrt(2)
-    # the densities p_s N(theta; m_s, v_s) are equal where this quadratic vanishes
-    square = (1 / v[1] - 1 / v[0]) / 2
-    linear = m[0] / v[0] - m[1] / v[1]
-    constant = (m[1] ** 2 / v[1] - m[0] ** 2 / v[0]) / 2 + np.log(p[0] / p[1]) - np.log(v[0] / v[1]) / 2
-    roots = np.roots([square, linear, constant]) if square else np.array([-constant / linear] if linear else [])
-    theta = np.append(np.real(roots), [-np.inf, np.inf])  # any boundary will do: the best of these is taken
-    sd = np.sqrt(v)
-    errors = p[0] * ndtr((theta - m[0]) / sd[0]) + p[1] * ndtr((m[1] - theta) / sd[1])
-    return float(np.min(errors))
+    theta = np.append(cross_densities(p, m, v)[0], [-np.inf, np.inf])
+    return float(np.min(p[0] * ndtr((theta - m[0]) / np.sqrt(v[0])) + p[1] * ndtr((m[1] - theta) / np.sqrt(v[1]))))

@@ -24,8 +24,8 @@ from scipy import optimize
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from quenched.core.gaussian import cdf, pdf
-from quenched.core.types import Array, double
-from quenched.prototypes.model import LVQ1, VQ, Rule, TwoClusters, numbers
+from quenched.core.types import QUICK, Array, Outcome, double
+from quenched.prototypes.model import LVQ1, VQ, Numbers, Rule, TwoClusters, numbers
 
 REACH = np.sinh(np.linspace(-14.5, 14.5, 2001))
 """Boundaries tried around a point that matters, in units of its width: up to a million, each 1.5% further."""
@@ -36,13 +36,14 @@ SAME_PRIORS = 1e-9
 
 
 class RestState(NamedTuple):
-    """A rest state in the plane of the centres and one direction without signal."""
+    """Where a flow ends; NaN where an overlap has no limit."""
 
-    R: np.ndarray  # [2, 2]
-    Q: np.ndarray  # [2, 2]
+    R: np.ndarray  # [K, M]
+    Q: np.ndarray  # [K, K]
     error: float
-    growth: float  # largest real part of the eigenvalues of the flow of the overlaps, for each unit of eta alpha
-    reversed: bool  # whether each prototype lies on the side of the other class
+    growth: float  # largest real part of the eigenvalues of the flow of the overlaps
+    outcome: Outcome = Outcome.converged
+    reversed: bool = False  # whether each prototype lies on the side of the other class
 
 
 def _distance(p: np.ndarray, g: np.ndarray, sd: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -64,26 +65,18 @@ def _distance(p: np.ndarray, g: np.ndarray, sd: np.ndarray, t: np.ndarray) -> tu
     return top, np.sum(straight, axis=-1) + np.sum(weight * np.where(ahead, -lost, lost), axis=-1)
 
 
-def _crossings(p: np.ndarray, m: np.ndarray, v: np.ndarray) -> list[tuple[float, float]]:
-    """Where the two weighted densities are equal, and the width of that place."""
-    quadratic = [(1 / v[1] - 1 / v[0]) / 2, m[0] / v[0] - m[1] / v[1],
-                 (m[1] ** 2 / v[1] - m[0] ** 2 / v[0]) / 2 + np.log(p[0] / p[1]) - np.log(v[0] / v[1]) / 2]  # fmt: skip
-    found = []
-    for root in np.roots(quadratic):
-        slope = abs(2 * quadratic[0] * root.real + quadratic[1])
-        if np.isfinite(root.real) and slope > 0:
-            found.append((float(root.real), 1 / slope))
-    return found
+def cross_densities(p: np.ndarray, m: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where two weighted Gaussian densities are equal, and the slope of the logarithm of their ratio there."""
+    square, linear = (1 / v[1] - 1 / v[0]) / 2, m[0] / v[0] - m[1] / v[1]
+    constant = (m[1] ** 2 / v[1] - m[0] ** 2 / v[0]) / 2 + np.log(p[0] / p[1]) - np.log(v[0] / v[1]) / 2
+    roots = np.real(np.roots([square, linear, constant]))
+    return roots, 2 * square * roots + linear
 
 
 def boundaries(p: np.ndarray, g: np.ndarray, m: np.ndarray, v: np.ndarray) -> list[tuple[float, float]]:
     r"""All $\theta$ at which both prototypes are equally far from the boundary, and that distance.
 
-    Args:
-        p: priors of the two clusters.
-        g: what each prototype does with each cluster, `[2, 2]`.
-        m: positions of the clusters in the direction from the second prototype to the first.
-        v: variances.
+    Clusters with priors `p` and variances `v` lie at `m` in the direction from the second prototype to the first.
     """
     sd = np.sqrt(v)
 
@@ -94,7 +87,10 @@ def boundaries(p: np.ndarray, g: np.ndarray, m: np.ndarray, v: np.ndarray) -> li
         one, two = top * bottom_2, top_2 * bottom
         return (one - two) / np.maximum(np.abs(one) + np.abs(two), 1e-300)
 
-    around = [*zip(m, sd, strict=True), *_crossings(p, m, v)]
+    around = [*zip(m, sd, strict=True)]
+    around += [
+        (x, 1 / abs(slope)) for x, slope in zip(*cross_densities(p, m, v), strict=True) if np.isfinite(x) and slope
+    ]
     grid = np.unique(np.concatenate([centre + width * REACH for centre, width in around]))
     found = []
     for low, high in _brackets(mismatch, grid):
@@ -142,8 +138,8 @@ def axis_states(law: TwoClusters, rule: Rule) -> list[RestState]:
             R = lam / 2 + x[:, None] * side / np.sqrt(2)
             win = ndtr((m - theta) / np.sqrt(n.v))
             error = float(np.sum(n.p * np.where([False, True], win, 1 - win)))
-            growth = _growth(n.p, n.g, np.sqrt(n.v), _apart([1.0, 0.0, 0.0], half), _in_space(m - theta))
-            found.append(RestState(R, R @ R.T, error, growth, sign < 0))
+            growth = _growth(n, half, 0, m - theta)
+            found.append(RestState(R, R @ R.T, error, growth, reversed=sign < 0))
     return sorted(found, key=lambda state: (state.reversed, state.growth))
 
 
@@ -156,17 +152,16 @@ def unspecialised_state(law: TwoClusters, rule: Rule) -> RestState | None:
     it.
     """
     n, lam = numbers(law, rule), float(law.separation)
-    sd = np.sqrt(n.v)
     weight = n.p * np.array([1.0, -1.0]) if isinstance(rule, LVQ1) else n.p
     if not isinstance(rule, (VQ, LVQ1)) or abs(weight.sum()) < SAME_PRIORS:
         return None
-    common, half = weight / weight.sum(), float(np.sum(weight * sd) / weight.sum() * np.sqrt(2 / np.pi))
+    common = weight / weight.sum()
+    half = float(common @ np.sqrt(n.v) * np.sqrt(2 / np.pi))
     if half <= 0:
         return None
-    R = np.tile(lam * common, (2, 1))
     m = np.array([1.0, -1.0]) * lam / np.sqrt(2)
-    growth = _growth(n.p, n.g, sd, _apart([0.0, 1.0, 0.0], half), _in_space(m - m @ common))
-    return RestState(R, R @ R.T + half**2 * np.array([[1.0, -1.0], [-1.0, 1.0]]), 0.5, growth, False)
+    R, Q = _unspecialised(lam, common, half, 0.0)
+    return RestState(R, Q, 0.5, _growth(n, half, 1, m - m @ common))
 
 
 def unspecialised_overlaps(law: TwoClusters, rate: float) -> tuple[np.ndarray, np.ndarray]:
@@ -178,22 +173,14 @@ def unspecialised_overlaps(law: TwoClusters, rate: float) -> tuple[np.ndarray, n
     where $D = |w_+ - w_-|^2$.
     """
     mix = law.mixture()
-    p, v, lam = np.asarray(mix.p), np.asarray(mix.v), float(law.separation)
-    edge, spread = np.sum(p * np.sqrt(v)) / np.sqrt(2 * np.pi), np.sum(p * v)
-    D = (2 * edge + np.sqrt(4 * edge**2 + rate * spread)) ** 2
-    R = np.tile(lam * p, (2, 1))
-    common = lam**2 * np.sum(p**2) + rate * spread / 4  # mean of the entries of Q: (w_+ + w_-)^2 / 4
-    return R, common + D / 4 * np.array([[1.0, -1.0], [-1.0, 1.0]])
+    edge, noise = np.sum(mix.p * np.sqrt(mix.v)) / np.sqrt(2 * np.pi), rate * np.sum(mix.p * mix.v)
+    return _unspecialised(float(law.separation), mix.p, edge + np.sqrt(edge**2 + noise / 4), noise)
 
 
-def _apart(direction: list[float], half: float) -> np.ndarray:
-    """Two prototypes on both sides of the origin."""
-    return np.array([[1.0], [-1.0]]) * half * np.array(direction)
-
-
-def _in_space(positions: np.ndarray) -> np.ndarray:
-    """Positions on the axis as points of three dimensions: the axis and two directions without signal."""
-    return np.outer(positions, [1.0, 0.0, 0.0])
+def _unspecialised(lam: float, common: np.ndarray, half: float, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """Overlaps of two prototypes with the same part along the centres, at a distance of twice `half`."""
+    middle = lam**2 * np.sum(common**2) + noise / 4  # mean of the entries of Q: (w_+ + w_-)^2 / 4
+    return np.tile(lam * common, (2, 1)), middle + half**2 * np.array([[1.0, -1.0], [-1.0, 1.0]])
 
 
 def _vector_drift(w: Array, p: Array, g: Array, sd: Array, centres: Array) -> Array:
@@ -207,16 +194,19 @@ def _vector_drift(w: Array, p: Array, g: Array, sd: Array, centres: Array) -> Ar
     return (weight * win) @ centres + towards - jnp.sum(weight * win, axis=1)[:, None] * w
 
 
-_jacobian = jax.jit(jax.jacfwd(_vector_drift))
+_jacobian = jax.jit(jax.jacfwd(_vector_drift), compiler_options=QUICK)
 
 
 @double
-def _growth(p: np.ndarray, g: np.ndarray, sd: np.ndarray, w: np.ndarray, centres: np.ndarray) -> float:
+def _growth(n: Numbers, half: float, direction: int, positions: np.ndarray) -> float:
     r"""The largest real part of the eigenvalues of the flow of the overlaps at a rest state.
 
-    Those of `R` are eigenvalues $\mu$ of the flow of the vectors; overlaps outside the plane of the centres are
-    products, and have sums of two $\mu$.
+    The prototypes lie on both sides of the origin of a space of three dimensions: the axis, on which the clusters have
+    their `positions`, and two directions without signal. Eigenvalues of `R` are eigenvalues $\mu$ of the flow of the
+    vectors; overlaps outside the plane of the centres are products, and have sums of two $\mu$.
     """
-    J = np.asarray(_jacobian(w, p, g, sd, centres))  # [S, a, T, b]
+    space = np.eye(3)
+    w, centres = np.outer([half, -half], space[direction]), np.outer(positions, space[0])
+    J = np.asarray(_jacobian(w, n.p, n.g, np.sqrt(n.v), centres))  # [S, a, T, b]
     outside = np.linalg.eigvals(J[:, 2, :, 2]).real.max()
     return float(max(np.linalg.eigvals(J.reshape(6, 6)).real.max(), 2 * outside))

@@ -12,6 +12,7 @@ move (LVQ2.1). [biehl2006, eqs. (17), (29), errata P5 to P15]
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any, NamedTuple
 
 import jax
@@ -20,13 +21,16 @@ import numpy as np
 
 from quenched.core import flow
 from quenched.core.types import QUICK, Array, Outcome, Real, require_double
-from quenched.prototypes.model import SCIENCE, Law, Numbers, Rule, Start, count, numbers, rate_at, start_of
+from quenched.prototypes.model import SCIENCE, Law, Numbers, Rule, Schedule, Start, count, numbers, rate_at, start_of
 from quenched.prototypes.theory import winners
 
 BATCH = 1024
 """Times at which errors are computed side by side."""
 STEPS: dict[str, dict[str, Any]] = {"closed": {}, "quadrature": {}, "sampled": {"rtol": 1e-4, "atol": 1e-5}}
 """Accuracy of a step, if not the usual one, by the way in which averages over an example are computed."""
+PATIENCE, AT_REST = 1024, 1e-7
+"""Steps after which a flow is asked whether it is at rest, and how near to the rest state it must be, as a share of the
+overlaps: steps of the usual accuracy keep it within half of that."""
 
 
 class State(NamedTuple):
@@ -43,28 +47,15 @@ class State(NamedTuple):
         return winners.ACCURACY[winners.way(self.R.shape[-2])]
 
 
-def _averages(n: Numbers, R: Array, Q: Array, all_move: bool) -> tuple[winners.Averages, Array]:
-    """Averages over one example, and the pair probability <Theta_S Theta_T>_k [K, K, M]."""
+def drift(n: Numbers, noise: Real, R: Array, Q: Array, *, all_move: bool) -> tuple[Array, Array]:
+    r"""$(dR, dQ)/d(\eta\alpha)$ at given overlaps; `noise` is $\eta$, or 0 in the small-rate limit."""
     K, M = n.g.shape
     if all_move:
-        h, b = winners.project(n, R)
-        every = winners.Averages(jnp.ones((K, M)), jnp.tile(h, (K, 1, 1)), jnp.tile(b, (K, 1, 1)))
-        return every, jnp.ones((K, K, M))
-    average = winners.average(n, R, Q)
-    return average, jnp.eye(K)[:, :, None] * average.win[:, None, :]
-
-
-def drift(n: Numbers, noise: Real, R: Array, Q: Array, *, all_move: bool) -> tuple[Array, Array]:
-    r"""$(dR, dQ)/d(\eta\alpha)$ at given overlaps.
-
-    Args:
-        n: law and rule in numbers.
-        noise: $\eta$, the factor of the noise; 0 in the small-rate limit.
-        R: overlaps with the centres.
-        Q: overlaps among prototypes.
-        all_move: whether all prototypes move, rather than the winner.
-    """
-    (win, h, b), pair = _averages(n, R, Q, all_move)
+        h, b = (jnp.tile(x, (K, 1, 1)) for x in winners.project(n, R))
+        win, pair = jnp.ones((K, M)), jnp.ones((K, K, M))
+    else:
+        win, h, b = winners.average(n, R, Q)
+        pair = jnp.eye(K)[:, :, None] * win[:, None, :]  # <Theta_S Theta_T>_k
     pg = n.p * n.g  # [K, M]
     dR = jnp.einsum("sk,smk->sm", pg, b) - jnp.sum(pg * win, axis=1)[:, None] * R
     half = jnp.einsum("sk,stk->st", pg, h) - jnp.sum(pg * win, axis=1)[:, None] * Q
@@ -78,14 +69,13 @@ def in_units(n: Numbers, R: Any, Q: Any, unit: Real) -> tuple[Numbers, Any, Any]
 
 def field(law: Law, rule: Rule, R: Array, Q: Array, alpha: Real = 0.0) -> tuple[Array, Array]:
     r"""$(\dot R, \dot Q)$ of a law and a rule at given overlaps (and time, if the rate depends on it)."""
-    n = numbers(law, rule)
-    return _move(n, alpha, R, Q, rule.all_move)
+    return _move(numbers(law, rule), alpha, (R, Q), rule.all_move)
 
 
-def _move(n: Numbers, t: Real, R: Array, Q: Array, all_move: bool) -> tuple[Array, Array]:
+def _move(n: Numbers, t: Real, y: tuple[Array, Array], all_move: bool) -> tuple[Array, Array]:
     r"""$(\dot R, \dot Q)$ at time $\alpha$."""
     rate = rate_at(n.rate, t)
-    dR, dQ = drift(n, rate, R, Q, all_move=all_move)
+    dR, dQ = drift(n, rate, *y, all_move=all_move)
     return rate * dR, rate * dQ
 
 
@@ -105,14 +95,9 @@ def error_of(n: Numbers, R: Array, Q: Array) -> Array:
 
 
 def state(
-    law: Law,
-    rule: Rule,
-    alpha: Real,
-    start: Start | None = None,
-    *,
-    rtol: float | None = None,
+    law: Law, rule: Rule, alpha: Real, start: Start | None = None, *, rtol: float | None = None,
     atol: float | None = None,
-) -> State:
+) -> State:  # fmt: skip
     r"""Order parameters after $\alpha$ examples per dimension: a pure JAX function of law, rule, $\alpha$ and start.
 
     Args:
@@ -142,13 +127,10 @@ def state(
     n, begin, times = numbers(law, rule), start_of(start).overlaps(*count(law, rule)), jnp.asarray(alpha, float)
     K = n.g.shape[0]
     steps: dict[str, Any] = STEPS[winners.way(K)] | {k: v for k, v in (("rtol", rtol), ("atol", atol)) if v is not None}
-
-    def moving(t: Array, y: tuple[Array, Array], n: Numbers) -> tuple[Array, Array]:
-        return _move(n, t, *y, rule.all_move)
-
     unit = jnp.sqrt(jnp.max(n.v))  # accuracy is meant relative to the width of the clusters
     n, R, Q = in_units(n, *begin, unit)
-    path = flow.integrate(moving, (jnp.asarray(R), jnp.asarray(Q)), jnp.atleast_1d(times), n, **steps)
+    begin = jnp.asarray(R), jnp.asarray(Q)
+    path = flow.integrate(lambda t, y, n: _move(n, t, y, rule.all_move), begin, jnp.atleast_1d(times), n, **steps)
     R, Q = path.states
     # with four or five prototypes one at a time: side by side each would be computed in the hardest way
     one_by_one = K > 3 and winners.way(K) == "quadrature"
@@ -157,73 +139,106 @@ def state(
     return every if times.ndim else State(*(x[0] for x in every))
 
 
+# On the host, overlaps are one vector: R, and then Q, row by row. `fold` leaves out the lower triangle of Q.
+
+
+def join(R: Any, Q: Any) -> np.ndarray:
+    """Overlaps as one vector."""
+    return np.concatenate([np.ravel(R), np.ravel(Q)])
+
+
+def split(y: Any, K: int, M: int) -> tuple[Any, Any]:
+    """$R$ and $Q$ of vectors of overlaps."""
+    return y[..., : K * M].reshape(*y.shape[:-1], K, M), y[..., K * M :].reshape(*y.shape[:-1], K, K)
+
+
+def fold(K: int, M: int) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the independent overlaps in the vector of all, and of all in the vector of the independent ones."""
+    upper = np.triu_indices(K)
+    place = np.zeros((K, K), dtype=int)
+    place[upper] = np.arange(len(upper[0]))
+    R, (row, column) = np.arange(K * M), upper
+    return join(R, K * M + K * row + column), join(R, K * M + np.maximum(place, place.T))
+
+
 @functools.partial(jax.jit, static_argnames="all_move", compiler_options=QUICK)
-def _kernel(n: Numbers, t: Array, y: Array, K: Array, span: Array, pace: Array, all_move: bool) -> Array:
+def _kernel(n: Numbers, t: Array, y: Array, known: Array, span: Array, pace: Array, all_move: bool) -> Array:
     r"""The flow at stages of a step, `[7, size of y + 1]`, with the error in the last column.
 
-    Args:
-        n: law and rule in numbers.
-        t: time at the beginning of the step.
-        y: overlaps $(R, Q)$ there, one after the other.
-        K: stages that are known.
-        span: the first stage to compute and the one after the last, and the length of the step.
-        pace: 1 for $\dot y$, 0 for $dy/d(\eta\alpha)$.
-        all_move: whether all prototypes move, rather than the winner.
+    `span` is the first stage to compute, the one after the last, and the length of the step; `known` are the stages
+    before; `pace` is 1 for $\dot y$, 0 for $dy/d(\eta\alpha)$.
     """
-    rows, (k, m) = jnp.asarray(flow.ROWS), n.g.shape
+    rows = jnp.asarray(flow.ROWS)
 
-    def stage(s: Array, K: Array) -> Array:
-        x = y + span[2] * (rows[s, :7] @ K[:, :-1])
-        R, Q = x[: k * m].reshape(k, m), x[k * m :].reshape(k, k)
+    def stage(s: Array, known: Array) -> Array:
+        R, Q = split(y + span[2] * (rows[s, :7] @ known[:, :-1]), *n.g.shape)
         rate = jnp.asarray(rate_at(n.rate, t + rows[s, 7] * span[2]), float)
         dR, dQ = drift(n, rate, R, Q, all_move=all_move)
         moved = jnp.where(pace > 0, rate, 1.0) * jnp.concatenate([dR.ravel(), dQ.ravel()])
-        return K.at[s].set(jnp.append(moved, error_of(n, R, Q)))
+        return known.at[s].set(jnp.append(moved, error_of(n, R, Q)))
 
-    return jax.lax.fori_loop(span[0].astype(int), span[1].astype(int), stage, K)
+    return jax.lax.fori_loop(span[0].astype(int), span[1].astype(int), stage, known)
 
 
 class Flow:
     r"""The flow of a law and a rule on the host: one compiled program for all worlds of one shape.
 
-    Overlaps are one vector, $R$ and then $Q$, row by row. Time is $\alpha$ or, without `pace`, $\eta\alpha$ at a
-    constant rate, which may be 0.
+    With `to_rest` time is $\eta\alpha$ at a constant rate, which may be 0, and the overlaps are the independent ones.
     """
 
-    def __init__(self, n: Numbers, all_move: bool, *, pace: bool = True):
-        k, m = np.shape(n.g)
-        self._n, self._all_move, self._pace = jax.device_put(n), all_move, float(pace)
-        self._empty = np.zeros((7, k * m + k * k + 1))
+    def __init__(self, n: Numbers, all_move: bool, *, to_rest: bool = False):
+        self._n, self._all_move, self._pace = jax.device_put(n), all_move, float(not to_rest)
+        self._few, self._all = fold(*n.g.shape) if to_rest else (slice(None), slice(None))
 
     def __call__(self, t: float, y: np.ndarray) -> np.ndarray:
         """The derivative of the overlaps by time."""
-        return self._read(t, y, self._empty, 0, 1, 0.0)[0, :-1]
+        return self._read(t, y)[0, :-1][self._few]
 
     def error(self, y: np.ndarray) -> float:
         """The error."""
-        return float(self._read(0.0, y, self._empty, 0, 1, 0.0)[0, -1])
+        return float(self._read(0.0, y)[0, -1])
 
     def stages(self, t: float, y: np.ndarray, f: np.ndarray, h: float) -> np.ndarray:
         """The field at the stages of a step."""
-        known = self._empty.copy()
-        known[0, :-1] = f
-        return self._read(t, y, known, 1, 7, h)[:, :-1]
+        return self._read(t, y, f[self._all], (1.0, 7.0, h))[:, :-1][:, self._few]
 
-    def _read(self, t: float, y: np.ndarray, known: np.ndarray, first: int, last: int, h: float) -> np.ndarray:
-        span = np.array([first, last, h], dtype=float)
-        return np.asarray(_kernel(self._n, t, y, known, span, self._pace, self._all_move))
+    def _read(self, t: float, y: np.ndarray, f: Any = 0.0, span: tuple[float, ...] = (0.0, 1.0, 0.0)) -> np.ndarray:
+        y = y[self._all]
+        known = np.zeros((7, y.size + 1))
+        known[0, :-1] = f
+        return np.asarray(_kernel(self._n, t, y, known, np.array(span), self._pace, self._all_move))
+
+
+@functools.partial(jax.jit, compiler_options=QUICK)
+def linear(n: Numbers, y: Array) -> tuple[Array, Array]:
+    r"""$dy/d(\eta\alpha)$ and its Jacobian for the independent overlaps, at a constant rate."""
+    few, every = fold(*n.g.shape)
+
+    def force(y: Array) -> tuple[Array, Array]:
+        dR, dQ = drift(n, n.rate, *split(y[every], *n.g.shape), all_move=False)
+        f = jnp.concatenate([dR.ravel(), dQ.ravel()])[few]
+        return f, f
+
+    jacobian, f = jax.jacfwd(force, has_aux=True)(y)
+    return f, jacobian
 
 
 def follow(n: Numbers, begin: tuple[np.ndarray, np.ndarray], times: np.ndarray, all_move: bool) -> State:
     """The states at increasing times, on the host."""
-    K, M = n.g.shape
-    unit = np.sqrt(np.max(n.v))
+    (K, M), unit = n.g.shape, np.sqrt(np.max(n.v))
     n, R, Q = in_units(n, *begin, unit)
-    moving = Flow(n, all_move)
-    path = flow.follow(
-        moving, np.concatenate([np.ravel(R), np.ravel(Q)]), times, stages=moving.stages, **STEPS[winners.way(K)]
-    )
+    moving, steps = Flow(n, all_move), itertools.count(1)
+
+    def rests(y: np.ndarray, _: np.ndarray) -> bool:
+        if next(steps) % PATIENCE or all_move or isinstance(n.rate, Schedule):
+            return False
+        y = y[fold(K, M)[0]]
+        force, jacobian = (np.asarray(x) for x in linear(n, y))
+        away = np.linalg.lstsq(jacobian, force)[0]
+        return bool(np.max(np.abs(away)) < AT_REST * np.max(np.abs(y))) and flow.is_attracted(away, jacobian)
+
+    path = flow.follow(moving, join(R, Q), times, until=rests, stages=moving.stages, **STEPS[winners.way(K)])
     reached = path.outcome == Outcome.converged
     error = [moving.error(y) if there else np.nan for y, there in zip(path.states, reached, strict=True)]
-    R, Q = path.states[:, : K * M].reshape(-1, K, M), path.states[:, K * M :].reshape(-1, K, K)
+    R, Q = split(path.states, K, M)
     return State(unit * R, unit**2 * Q, np.array(error), path.outcome)

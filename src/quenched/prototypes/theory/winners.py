@@ -34,9 +34,10 @@ ones 0.0004 with six prototypes, 0.0013 with eight."""
 SHARED = 32 * float(np.finfo(np.float64).eps)
 """Squared distance, relative to the longest prototype, below which overlaps cannot tell two prototypes apart."""
 
-
 MISS = 1e-9
 """Where probabilities miss 1 by more, or boundaries differ by more, `average_few` computes them again with care."""
+
+World = Mixture | Numbers
 
 
 class Averages(NamedTuple):
@@ -47,7 +48,7 @@ class Averages(NamedTuple):
     b: Array  # [K, M, M]
 
 
-def average(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
+def average(mix: World, R: Array, Q: Array) -> Averages:
     """The averages by the best way for this number of prototypes."""
     ways = {"closed": average_two, "quadrature": average_few, "sampled": average_many}
     return ways[way(Q.shape[0])](mix, R, separate(mix, Q))
@@ -58,22 +59,21 @@ def way(prototypes: int) -> str:
     return "closed" if prototypes == 2 else "quadrature" if prototypes <= 5 else "sampled"
 
 
-def separate(mix: Mixture | Numbers, Q: Array) -> Array:
-    """The overlaps with a tiny part added to each prototype in a direction of its own.
+def separate(mix: World, Q: Array) -> Array:
+    """The overlaps with a tiny part added to each prototype in a direction of its own, as the first examples do.
 
-    Prototypes at the same place then share what they win. So does the experiment: they leave that place with the first
-    examples, in directions without signal.
+    Prototypes at the same place then share what they win.
     """
     size = jnp.max(jnp.diagonal(Q)) + 1e-30 * jnp.max(mix.v)
     return Q + SHARED * size * jnp.eye(Q.shape[0])
 
 
-def project(mix: Mixture | Numbers, R: Array) -> tuple[Array, Array]:
+def project(mix: World, R: Array) -> tuple[Array, Array]:
     """Mean projections `<h_T>_k` [K, M] and `<b_m>_k` [M, M], without competition."""
     return mix.lam * R, mix.lam * mix.gram
 
 
-def average_two(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
+def average_two(mix: World, R: Array, Q: Array) -> Averages:
     r"""Two prototypes, in closed form. [biehl2006, eqs. (24)-(27), errata P3, P4, P9, P10]
 
     $$u_{lk} = \frac{2\lambda_k (R_{lk} - R_{-l,k}) - (Q_{ll} - Q_{-l,-l})}{2\sqrt{v_k D}},\quad
@@ -94,7 +94,7 @@ def average_two(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     return Averages(win, h, b)
 
 
-def average_few(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
+def average_few(mix: World, R: Array, Q: Array) -> Averages:
     r"""Any few prototypes, by multivariate normal probabilities.
 
     With $y_T = 2(h_S - h_T) - (Q_{SS} - Q_{TT})$, $S$ wins if all $y_T > 0$, and
@@ -114,13 +114,13 @@ def average_few(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
     return _combine(mix, R, Q, win, edges)
 
 
-def average_many(mix: Mixture | Numbers, R: Array, Q: Array) -> Averages:
+def average_many(mix: World, R: Array, Q: Array) -> Averages:
     """Any number of prototypes: as `average_few`, with probabilities over fixed points that are made to sum to 1."""
     win, edges = _integrate(mix, R, Q, orthant_sampled)
     return _combine(mix, R, Q, win / win.sum(axis=0), edges)
 
 
-def _combine(mix: Mixture | Numbers, R: Array, Q: Array, win: Array, edges: Array) -> Averages:
+def _combine(mix: World, R: Array, Q: Array, win: Array, edges: Array) -> Averages:
     """The averages from the probabilities to win and the densities on the boundaries."""
     edges = mix.v * (edges + edges.transpose(1, 0, 2))  # rounding differs between the two sides of a boundary
     mean_h, mean_b = project(mix, R)
@@ -129,9 +129,7 @@ def _combine(mix: Mixture | Numbers, R: Array, Q: Array, win: Array, edges: Arra
     return Averages(win, h, b)
 
 
-def _integrate(
-    mix: Mixture | Numbers, R: Array, Q: Array, positive: Callable[[Array, Array], Array]
-) -> tuple[Array, Array]:
+def _integrate(mix: World, R: Array, Q: Array, positive: Callable[[Array, Array], Array]) -> tuple[Array, Array]:
     """P(S wins | k) [K, M], and the density of examples on the boundary of S and T that no other wins [K, K, M]."""
     K = Q.shape[0]
     index = np.arange(K)
@@ -156,8 +154,6 @@ def _integrate(
         return positive(mean, cov), jax.vmap(boundary)(jnp.arange(K - 1), others)
 
     over_clusters = jax.vmap(one, in_axes=(None, None, 0))
-    win, edges = jax.vmap(over_clusters, in_axes=(0, 0, None))(
-        jnp.asarray(index), rivals, jnp.arange(mix.p.shape[0])
-    )  # [K, M], [K, M, K-1]
-    full = jnp.zeros((K, K, mix.p.shape[0])).at[index[:, None], rivals].set(edges.transpose(0, 2, 1))
-    return win, full
+    clusters = jnp.arange(mix.p.shape[0])
+    win, edges = jax.vmap(over_clusters, in_axes=(0, 0, None))(jnp.asarray(index), rivals, clusters)  # .., [K, M, K-1]
+    return win, jnp.zeros((K, K, len(clusters))).at[index[:, None], rivals].set(edges.transpose(0, 2, 1))

@@ -1,0 +1,175 @@
+"""The panels of a forecast, of a density and of an annealing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from quenched.core.figures import Kind, Panel, Scale, Series
+from quenched.plots.choice import plain
+
+WITHIN = "measured on subsets of the rows"
+CHECK = "check: subsets, tuned anew"
+AHEAD = "forecast (80% band)"
+LONGEST_REASON = 400
+"""Longest sentence in the note."""
+STEM, ROOT = 1.6, 1.4
+"""How far, as a factor of the width, branches go on below the last split and above the first one."""
+INK = "#4d4d4d"
+THIN, THICK = 1.2, 6.0
+"""Thickness of a branch without rows, and of one with all of them."""
+
+
+def show_forecast(data: xr.Dataset) -> Panel:
+    """The curve, its interval, the check if there is one, and where the data end; or else what was measured."""
+    series = [*(_ahead(data) if _is_known(data).any() else _measured(data, WITHIN, "measured")),
+              *_measured(data, CHECK, "check_error", group="check")]  # fmt: skip
+    heights = [np.ravel(edge) for one in series for edge in (one.y, one.low, one.high) if edge is not None]
+    seen = np.concatenate([np.zeros(0), *heights])
+    if np.isfinite(seen).any():
+        rows = int(data.attrs["rows"])
+        ends = np.array([np.nanmin(seen), np.nanmax(seen)])
+        series.append(Series(f"all {rows:,} rows", Kind.reference, np.full(2, rows), ends))
+    target = plain(data.attrs.get("target", "")) or "the target"
+    right = Scale(f"root mean squared error (units of {target})", float(data.attrs["target_scale"]), 0.5)
+    log = "xy" if np.all(seen[np.isfinite(seen)] > 0) else "x"
+    words = "training examples, $m$", "expected squared error (share of the target's variance)"
+    return Panel(*words, tuple(series), log=log, right=right, note=_note(data), key=False)
+
+
+def _measured(data: xr.Dataset, label: str, name: str, group: str = "") -> list[Series]:
+    """An error measured on the rows at hand, if there is one."""
+    if name not in data:
+        return []
+    cut = data.isel(examples=np.isfinite(data[name].values))
+    x, y, bars = (cut[one].values for one in ("examples", name, f"{name}_stderr"))
+    return [Series(label, Kind.simulation, x, y, bars, group=group)] if len(x) else []
+
+
+def _ahead(data: xr.Dataset) -> list[Series]:
+    """The forecast and its interval, where it is known."""
+    known = data.sel(examples=_is_known(data))
+    x, y, low, high = (known[name].values for name in ("examples", "error", "error_low", "error_high"))
+    extended = known["extended"].values.astype(bool)
+    if len(x) == 1:  # an area needs two edges
+        x, y, low, high = x * np.array([0.97, 1.03]), *(np.repeat(edge, 2) for edge in (y, low, high))
+        extended = None
+    line = Series(AHEAD, Kind.theory, x, y, unstable=extended, dashes="extended: less sure")
+    return [Series(AHEAD, Kind.band, x, y, low=low, high=high), line]
+
+
+def _note(data: xr.Dataset) -> str:
+    """The meaning of bars, the sizes without a forecast, and the reasons."""
+    why: dict[str, list[str]] = {}
+    for size, reason in zip(data["examples"].values, data["refused"].values.astype(str), strict=True):
+        if reason:
+            why.setdefault(plain(reason, LONGEST_REASON), []).append(f"{float(size):,.0f}")
+    known = bool(_is_known(data).any())
+    bars = ["Bars are one standard error."] if "check_error" in data or not known else []
+    if not known:
+        return " ".join([*bars, "No forecast:", *why])
+    said = [f"Up to {int(data.attrs['rows']):,} examples measured on the rows at hand, beyond continued.", *bars]
+    return " ".join(said + [f"Not forecast: {', '.join(sizes)} examples. {reason}" for reason, sizes in why.items()])
+
+
+def _is_known(data: xr.Dataset) -> np.ndarray:
+    """Where there is a forecast."""
+    return data["refused"].values.astype(str) == ""
+
+
+def show_density(data: xr.Dataset) -> Panel:
+    """The picture of a density."""
+    column = plain(data.attrs["column"])
+    if "given" in data.attrs:
+        return Panel(plain(data.attrs["given"]), column, _given(data), key=False)
+    note = "The band is drawn from the first row to the last."
+    return Panel(column, "probability density", _alone(data), key=False, note=note)
+
+
+def _share(data: xr.Dataset) -> str:
+    return f"{float(data.attrs['level']):.0%}"
+
+
+def _alone(data: xr.Dataset) -> tuple[Series, ...]:
+    """The density, its band, and the outline of a histogram."""
+    x, P, bars = data["value"].values, data["density"].values, data["histogram"].values
+    label = f"density ({_share(data)} band)"
+    edges = data["edge"].values
+    seen = (x >= edges[0]) & (x <= edges[-1])
+    low, high = (np.where(seen, data[f"density_{end}"].values, np.nan) for end in ("low", "high"))
+    band = Series(label, Kind.band, x, P, low=low, high=high)
+    outline = np.repeat(edges, 2), np.concatenate([[0.0], np.repeat(bars, 2), [0.0]])
+    rows = f"histogram of {int(data.attrs['rows']):,} rows"
+    return band, Series(label, Kind.theory, x, P), Series(rows, Kind.reference, *outline)
+
+
+def _given(data: xr.Dataset) -> tuple[Series, ...]:
+    """The density over the other column as an image, for its branches; mean and interval, and the rows."""
+    x, mean = data["given"].values, data["mean"].values
+    image = Series("density", Kind.image, x, data["value"].values, values=data["density"].values)
+    label = f"mean ({_share(data)} interval)"
+    band = Series(label, Kind.band, x, mean, low=data["low"].values, high=data["high"].values)
+    rows = Series(f"{int(data.attrs['rows']):,} rows", Kind.cloud, data["row_given"].values, data["row_value"].values)
+    return image, band, Series(label, Kind.theory, x, mean), rows
+
+
+def show_tree(data: xr.Dataset) -> Panel:
+    """The axes of an annealing: clusters as branches that split while the width falls; see `paint_tree`."""
+    unit = "share of each feature's variance" if data.attrs.get("relative") else "a variance"
+    words, note = f"width at which a cluster splits ({unit})", "Percentages and thickness: share of the rows."
+    return Panel("component", words, (), ylim=_ends(data), log="y", note=note)
+
+
+def _ends(data: xr.Dataset) -> tuple[float, float]:
+    """The lowest and the highest width that is drawn."""
+    widths = data["width"].values if data.sizes["split"] else np.ones(1)
+    return float(widths.min()) / STEM, float(widths.max()) * ROOT
+
+
+def _places(data: xr.Dataset) -> tuple[dict[int, float], list[int]]:
+    """The abscissa of every node, a parent in the middle of its halves, and the leaves from left to right."""
+    halves = {
+        int(c): [int(h) for h in into] for c, into in zip(data["cluster"].values, data["into"].values, strict=True)
+    }
+    leaves: list[int] = []
+
+    def visit(node: int) -> None:
+        for half in halves.get(node, ()):
+            visit(half)
+        if node not in halves:
+            leaves.append(node)
+
+    visit(0)
+    place = {node: float(i) for i, node in enumerate(leaves)}
+    for node in sorted(halves, reverse=True):  # halves have larger numbers than what they come from
+        place[node] = float(np.mean([place[half] for half in halves[node]]))
+    return place, leaves
+
+
+def paint_tree(ax: Axes, data: xr.Dataset, palette: Sequence[str]) -> None:
+    """Draw the tree: a branch falls from the split it came from to the one it ends in; final clusters have colours."""
+    place, leaves = _places(data)
+    low, high = _ends(data)
+    share, top = data["share"].values, {0: high}
+    end = dict(zip(data["cluster"].values.tolist(), data["width"].values.tolist(), strict=True))
+    for width, into in zip(data["width"].values, data["into"].values, strict=True):
+        ax.plot([place[int(h)] for h in into], [width, width], color=INK, lw=1.4, solid_capstyle="projecting", zorder=1)
+        top |= {int(h): float(width) for h in into}
+    beside: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 9.5}
+    names = []
+    for node, x in place.items():
+        colour = palette[leaves.index(node) % len(palette)] if node in leaves else INK
+        bottom, thickness = end.get(node, low), THIN + (THICK - THIN) * float(share[node])
+        ax.plot([x, x], [top[node], bottom], color=colour, lw=thickness, solid_capstyle="butt", zorder=2)
+        if node in leaves:
+            mine = np.flatnonzero(data["leaf"].values == node)  # the components that a leaf is
+            names.append(f"{mine[0]}{f'-{mine[-1]}' if len(mine) > 1 else ''}\n{share[node]:.0%}")
+        else:
+            ax.annotate(f"{share[node]:.0%}", (x, float(np.sqrt(top[node] * bottom))), (7, 0), **beside)
+    ax.set_xticks(range(len(leaves)), names)
+    ax.set_xlim(-0.6, len(leaves) - 0.4)
+    ax.grid(False, axis="x")
