@@ -1,6 +1,8 @@
-"""Classes as fields: the same posterior as a Gaussian process classifier's, and the rest of the stack on them."""
+"""Classes as fields, and energies that are no likelihoods, solved: beside another library, and by their equations."""
 
+import jax.numpy as jnp
 import numpy as np
+import pytest
 from scipy.special import expit
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -37,3 +39,27 @@ def test_probabilities_are_those_of_a_gaussian_process_classifier():
     ours = expit(odds[:, None] + spread[:, None] * points) @ weights / weights.sum()
     process = GaussianProcessClassifier(ConstantKernel(VARIANCE) * RBF(LENGTH), optimizer=None).fit(x[:, None], k)
     np.testing.assert_allclose(ours, process.predict_proba(y[:, None])[:, 1], atol=0.02)
+
+
+def softplus(side, value):
+    return jnp.logaddexp(0.0, 1 - side * value)
+
+
+@pytest.mark.parametrize("loss", ["risk", "huber"])
+def test_f296_the_solution_is_made_of_the_slopes_at_the_rows(loss):
+    """K (h - t) = a with a = -g'(h) at the rows, and nothing elsewhere; printed without the minus."""
+    axis, x, k = classes()
+    grid, side = f.Grid(given=[axis]), 2.0 * k - 1
+    data = f.RiskData(x, side, softplus) if loss == "risk" else f.NoisyData(x, side, f.HuberNoise(0.3))
+    prior = f.Gaussian(0.5 * f.Difference(grid, axis, 2), mean=0.3 * axis.coordinates)
+    problem = f.Problem(data, f.Direct(grid), prior)
+    fit = f.solve(problem)
+    assert fit.converged
+    _, slope, _ = problem.likelihood.expand(problem.link, fit.field)
+    pulled = grid.cell * np.asarray(prior.operator.apply(fit.field - prior.mean))
+    np.testing.assert_allclose(pulled, -slope, atol=1e-7)
+    assert np.max(np.abs(slope)) > 0.1
+    null = prior.operator.null_space()
+    inverse = prior.operator.solve(-slope / grid.cell)
+    rest = fit.field - prior.mean - inverse  # a straight line
+    np.testing.assert_allclose(rest - null.T @ (null @ rest), 0, atol=1e-6)

@@ -35,7 +35,7 @@ class Problem(eqx.Module):
     """A learning problem on a grid.
 
     Attributes:
-        likelihood: `DensityData` or `GaussianData`.
+        likelihood: `DensityData`, `GaussianData`, `ClassData`, `NoisyData` and more.
         link: what the field means.
         prior: what is known before.
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import integrate, linalg
 
 from quenched.core.types import InputError
-from quenched.fields.learner.solving import solve
+from quenched.fields.learner.solving import solve_in_modes
 from quenched.fields.learner.starts import Given
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.links import Direct
@@ -119,7 +119,7 @@ def learn(
                 problem = Problem(seen, Direct(grid), Gaussian(lam * ThinPlate(grid, k)))
                 free, prior = modes.values.ravel() == 0, lam * grid.cell * modes.values.ravel()
                 start = Given(modes.field(_reweigh(S @ modes.given, y, weights, s, prior)))
-                fit = solve(problem, modes=modes.times(lam), start=start, max_steps=100)
+                fit = solve_in_modes(problem, modes.times(lam), start, max_steps=100)
                 data_part = bend / s**2 * told
                 lower = linalg.cholesky(data_part + np.diag(prior), lower=True)
                 _, sure = np.linalg.slogdet(data_part[np.ix_(free, free)] / weights.sum())
