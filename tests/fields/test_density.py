@@ -252,14 +252,18 @@ def test_rows_at_nearly_one_point_leave_the_hessian_regular():
 
 
 def test_mean_and_deviation_are_those_of_the_mixture_over_strengths():
-    model = FieldDensity(points=50).fit(mixture(100, 0))
-    kept = model.path_[model.path_["share"] > density.NEGLIGIBLE]
-    parts = [FieldDensity(points=50, order=int(t["order"]), strength=t["strength"]).fit(mixture(100, 0)) for t in kept]
+    rows = mixture(100, 0)[:, None]
+    grid = density.grid_for(rows, np.ones(100), bounds=[(None, None)], points=[50], extend=False)
+    counts = grid.counts(rows)
+    model = density.estimate(grid, counts, smooth=True)
+    path = model.mixture.path()
+    kept = path[path["share"] > density.NEGLIGIBLE]
+    parts = [density.estimate(grid, counts, order=int(t["order"]), strength=float(t["strength"])) for t in kept]
     p = kept["share"] / kept["share"].sum()
-    means, deviations = (np.stack([getattr(part, name) for part in parts]) for name in ("log_density_", "deviation_"))
+    means, deviations = (np.stack([getattr(part, name) for part in parts]) for name in ("log_density", "deviation"))
     mean = p @ means
-    np.testing.assert_allclose(model.deviation_, np.sqrt(p @ (deviations**2 + (means - mean) ** 2)), rtol=1e-5)
-    np.testing.assert_allclose(np.diff(model.log_density_), np.diff(mean), atol=1e-6)  # up to normalisation
+    np.testing.assert_allclose(model.deviation, np.sqrt(p @ (deviations**2 + (means - mean) ** 2)), rtol=1e-5)
+    np.testing.assert_allclose(np.diff(model.log_density), np.diff(mean), atol=1e-6)  # up to normalisation
     odds = np.log(kept["share"]) - kept["log_evidence"]
     for order, prior in density.ORDERS.items():  # equally probable within an order, up to how many strengths there are
         assert np.ptp(odds[kept["order"] == order]) == pytest.approx(0, abs=1e-9)
