@@ -23,6 +23,7 @@ import numpy as np
 from scipy import linalg, special, stats
 
 from quenched.core import checks
+from quenched.core.types import InputError
 from quenched.fields.learner.fitted import Fitted
 from quenched.fields.learner.solving import solve
 from quenched.fields.model.components import ClassData, Components
@@ -70,7 +71,9 @@ def Polynomial(grid: Grid, axis: Axis, degree: int, order: int = 2) -> Operator:
         order: of the differences whose null space it is from.
     """
     order = checks.whole("order", order, least=1)
-    degree = checks.whole("degree", degree, least=0, most=order - 1)
+    degree = checks.whole("degree", degree, least=0)
+    if degree >= order:
+        raise InputError(f"Argument `degree` must be below the order {order}, but {degree} was given.")
     values = np.zeros(axis.points)
     values[degree] = 1 / (axis.points * grid.cell)
     return line_waves(grid, grid.place(axis), values, order)
