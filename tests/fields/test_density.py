@@ -252,14 +252,15 @@ def test_rows_at_nearly_one_point_leave_the_hessian_regular():
 
 
 def test_mean_and_deviation_are_those_of_the_mixture_over_strengths():
-    rows, ones = mixture(100, 0), np.ones(100)
-    grid = density.grid_for(rows[:, None], ones, bounds=[(None, None)], points=[50], extend=False)
-    model = density.estimate(grid, grid.counts(rows[:, None], ones), smooth=True)
+    rows = mixture(100, 0)[:, None]
+    grid = density.grid_for(rows, np.ones(100), bounds=[(None, None)], points=[50], extend=False)
+    counts = grid.counts(rows)
+    model = density.estimate(grid, counts, smooth=True)
     path = model.mixture.path()
     kept = path[path["share"] > density.NEGLIGIBLE]
-    parts = [FieldDensity(points=50, order=int(t["order"]), strength=t["strength"]).fit(mixture(100, 0)) for t in kept]
+    parts = [density.estimate(grid, counts, order=int(t["order"]), strength=float(t["strength"])) for t in kept]
     p = kept["share"] / kept["share"].sum()
-    means, deviations = (np.stack([getattr(part, name) for part in parts]) for name in ("log_density_", "deviation_"))
+    means, deviations = (np.stack([getattr(part, name) for part in parts]) for name in ("log_density", "deviation"))
     mean = p @ means
     np.testing.assert_allclose(model.deviation, np.sqrt(p @ (deviations**2 + (means - mean) ** 2)), rtol=1e-5)
     np.testing.assert_allclose(np.diff(model.log_density), np.diff(mean), atol=1e-6)  # up to normalisation

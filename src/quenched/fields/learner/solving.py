@@ -54,7 +54,7 @@ def solve(
         method: a learning matrix; by default `Newton()`.
         modes: None for all fields on the points of the grid. Otherwise fields are sums of the smoothest modes of the
             prior, which must be Gaussian: a number of them (for each axis, where modes are products of those of the
-            axes), or True for all. Modes of a log-density that the data cannot move are left out.
+            axes), True for all, or `Modes` themselves. Modes of a log-density that the data cannot move are left out.
         start: a start, or several, of which that with the least energy in the end is taken; or a fit of the same data
             with a similar prior. By default `Uniform()`; where the energy is not known to be convex kernel estimates,
             too.
@@ -103,6 +103,8 @@ def modes_of(problem: Problem, modes: Any) -> Modes:
     Raises:
         InputError: if the prior is not diagonal in modes.
     """
+    if isinstance(modes, Modes):
+        return moved_by_data(problem, modes) if problem.link.exponential else modes
     if problem.parts is None:
         raise InputError("Argument `modes` must be None for a prior that is not Gaussian.")
     found = problem.operator.modes(None if modes is True else modes)
