@@ -128,7 +128,7 @@ class Bounded(Link):
 
     def log_density(self, field: Array) -> Array:
         r"""$L_{\max} - \phi^2$."""
-        return self.most - jnp.square(field)
+        return self.most - jnp.square(field)  # pyright: ignore[reportReturnType]
 
     def field(self, log_density: Array) -> Array:
         r"""$\sqrt{L_{\max} - L}$; zero where $L$ is above its bound."""
