@@ -188,7 +188,7 @@ class MixtureNoise(Noise):
         """By the logarithm of a sum."""
         parts, _ = self._parts(residual)
         if isinstance(parts, np.ndarray):
-            return -scipy.special.logsumexp(parts, axis=-1)
+            return -np.asarray(scipy.special.logsumexp(parts, axis=-1))
         return -jax.nn.logsumexp(parts, axis=-1)
 
     def expand(self, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
