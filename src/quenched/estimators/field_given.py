@@ -68,7 +68,7 @@ class FieldRegressor(_Given):
             order.
         noise: $\sigma^2$; by default the most probable.
         loss: what an error costs: "squared", "absolute", "huber" (squared up to 1.345 deviations, then linear) or
-            "epsilon" (nothing up to the scale of the noise, then linear).
+            "epsilon" (nothing up to a quarter of the scale of the noise, then linear).
 
     Attributes:
         grid_: points `[G]`; for two columns a pair of arrays.

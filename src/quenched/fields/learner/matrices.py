@@ -22,6 +22,8 @@ RIDGE = 1e-11
 """What is added to the unit diagonal of a scaled Hessian that is singular: nearly all rows are at one point."""
 
 
+FLAT = 1e-9
+"""Nothing pulls in a direction in which the Hessian is below this share of its largest entry."""
 _factorise, _solve = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
 
@@ -45,6 +47,8 @@ def curvature(problem: Problem, field: np.ndarray) -> np.ndarray:
         return (H + H.T) / 2
     gone = each_x(problem.grid) * (field.ravel() if isinstance(problem.link, SquareRoot) else 1.0)
     gone = gone / np.linalg.norm(gone, axis=1, keepdims=True)
+    if problem.link.linear:  # a prior about the field itself may pull at shifts
+        gone = gone[np.max(np.abs(gone @ H), axis=1) <= FLAT * np.max(np.abs(H))]
     return (H + H.T) / 2 + np.max(np.abs(H)) * gone.T @ gone
 
 

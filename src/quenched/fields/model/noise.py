@@ -257,7 +257,7 @@ class RiskData(RowData):
     r"""Empirical risk minimisation: $E = \sum_i \ell(y_i, h(x_i))$ of any loss, without a likelihood.
 
     The prior is a regulariser then, and there is no evidence. With $\ell = -\ln p$ it is the posterior again. The
-    solution has the form $h = t + K^\# a + \sum_l c_l \psi_l$ with $a = -\ell'$ at the rows (`solve_rows`).
+    solution has the form $h = t + K^\# a + \sum_l c_l \psi_l$ with $a = -\ell'$ at the rows.
     [lemm1999, section 2.5 and eqs. (294) to (296), erratum F296]
 
     Attributes:

@@ -12,7 +12,7 @@ r"""Further links: other functions of the density that can be smooth a priori, a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -120,7 +120,7 @@ class Bounded(Link):
         for _ in range(POLISHES):  # at the root a Newton step has the derivatives of the root
             excess, slope = jax.jvp(lambda v: self._excess(v, square), (u,), (jnp.ones_like(u),))
             u = u - excess / slope
-        return jnp.asarray(jnp.exp(u) * field)
+        return jnp.multiply(jnp.exp(u), field)
 
     def argument(self, field: Array) -> Array:
         r"""$\phi$."""
@@ -128,7 +128,7 @@ class Bounded(Link):
 
     def log_density(self, field: Array) -> Array:
         r"""$L_{\max} - \phi^2$."""
-        return jnp.asarray(self.most - jnp.square(field))
+        return self.most - jnp.square(field)  # pyright: ignore[reportReturnType]
 
     def field(self, log_density: Array) -> Array:
         r"""$\sqrt{L_{\max} - L}$; zero where $L$ is above its bound."""
@@ -144,8 +144,8 @@ class Logits(Link):
     erratum F325]
     """
 
-    exponential = True
-    linear = True
+    exponential: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
 
     def project(self, field: Array) -> Array:
         """Nothing to do."""

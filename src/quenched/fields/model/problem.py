@@ -60,11 +60,12 @@ class Problem(eqx.Module):
                 raise InputError(f"Argument `{name}` must be a {kind.__name__}, but {value!r} was given.")
         if prior.grid != link.grid:
             raise InputError("Prior and link must live on one grid, but they have different ones.")
-        if not isinstance(link, likelihood.links) or (isinstance(link, Direct) and Direct not in likelihood.links):
-            every = likelihood.links != (Link,)
-            names = " or ".join(f"`{one.__name__}`" for one in likelihood.links) if every else "of a density"
-            raise InputError(f"`{type(likelihood).__name__}` must go with the link {names}, but "
-                             f"`{type(link).__name__}` was given.")  # fmt: skip
+        if not isinstance(link, likelihood.links):
+            names = " or ".join(one.__name__ for one in likelihood.links)
+            raise InputError(f"`{type(likelihood).__name__}` must go with the link {names}, but {type(link).__name__} "
+                             "was given.")  # fmt: skip
+        if isinstance(link, Direct) and Direct not in likelihood.links:
+            raise InputError(f"`{type(likelihood).__name__}` must go with the link of a density, but Direct was given.")
         self.likelihood, self.link, self.prior = likelihood.prepared(link.grid), link, prior
 
     @property

@@ -25,7 +25,7 @@ from scipy import linalg, special, stats
 from quenched.core import checks
 from quenched.core.types import InputError
 from quenched.fields.learner.fitted import Fitted
-from quenched.fields.learner.solving import solve
+from quenched.fields.learner.solving import moved_by_data, solve_in_modes
 from quenched.fields.model.components import ClassData, Components
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.operators import Modes, Operator, ThinPlate, Waves
@@ -346,7 +346,8 @@ def learn(
         if (lines, bends) not in tried:
             prior = layout.prior(lines, bends)
             problem = Problem(data, link, prior)
-            fit = solve(problem, modes=_ascending(prior.operator.modes(layout.modes).without_constant()))
+            modes = _ascending(prior.operator.modes(layout.modes).without_constant())
+            fit = solve_in_modes(problem, moved_by_data(problem, modes))
             tried[lines, bends] = laplace(problem, fit).log_evidence, fit
         return tried[lines, bends][0]
 

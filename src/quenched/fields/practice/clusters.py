@@ -16,6 +16,7 @@ from scipy import linalg, special
 
 from quenched.core.types import InputError, Outcome
 from quenched.fields.learner.fitted import Fitted
+from quenched.fields.learner.matrices import factor
 from quenched.fields.learner.solving import solve
 from quenched.fields.learner.starts import Given
 from quenched.fields.model.components import ClusterData, Components
@@ -24,6 +25,7 @@ from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import ThinPlate
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.rows import RowCurvature
 from quenched.fields.practice.regression import merged
 from quenched.fields.theory.laplace import laplace
 
@@ -183,4 +185,18 @@ def _weigh(
     prior = Gaussian(lam * other * ThinPlate(whole, 2, whole.axes[0]))
     problem = Problem(ClusterData(rows, y, v, p, weights), Direct(whole), prior)
     fit: Fitted = solve(problem, modes=(MODES, len(p)), start=Given(field), max_steps=50)
+    if fit.factor is None:  # not a minimum in all directions: rows are shared out, and shares are kept
+        data: Any = problem.likelihood
+        H = _shared(data, fit)
+        fit = dataclasses.replace(fit, hessian=H, factor=factor(H))
     return laplace(problem, fit, unit_information=True).log_evidence, fit.field
+
+
+def _shared(data: ClusterData, fit: Fitted) -> np.ndarray:
+    """The Hessian in modes with the shares of rows as they are: always positive."""
+    a = np.asarray(data.weights)[:, None] * data.responsibilities(np.asarray(data.values(fit.field)))
+    bends = a[:, :, None] * np.eye(a.shape[1]) / float(data.variance)
+    modes: Any = fit.modes
+    H = RowCurvature(data.design(fit.field.shape), bends).project(modes)
+    H.flat[:: len(H) + 1] += np.maximum(fit.problem.grid.cell * modes.values.ravel(), 1e-12)
+    return H

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import integrate, linalg
 
 from quenched.core.types import InputError
-from quenched.fields.learner.solving import solve
+from quenched.fields.learner.solving import solve_in_modes
 from quenched.fields.learner.starts import Given
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.links import Direct
@@ -37,10 +37,12 @@ REWEIGHED, SMALL = 30, 1e-3
 """Rounds of least squares that find a start, and residuals and weights below which rows are all alike."""
 ROUNDING = 0.3
 """Share of the scale within which kinks are rounded."""
+DEAD = 0.25
+"""Share of the scale up to which the insensitive error costs nothing."""
 LOSSES = {
     "absolute": lambda s: LaplaceNoise(s, rounding=ROUNDING * s),
     "huber": HuberNoise,
-    "epsilon": lambda s: InsensitiveNoise(s, epsilon=s, rounding=ROUNDING * s),
+    "epsilon": lambda s: InsensitiveNoise(s, epsilon=DEAD * s, rounding=ROUNDING * s),
 }
 """What the noise is, by the name of a loss, at some scale."""
 
@@ -117,7 +119,7 @@ def learn(
                 problem = Problem(seen, Direct(grid), Gaussian(lam * ThinPlate(grid, k)))
                 free, prior = modes.values.ravel() == 0, lam * grid.cell * modes.values.ravel()
                 start = Given(modes.field(_reweigh(S @ modes.given, y, weights, s, prior)))
-                fit = solve(problem, modes=modes.times(lam), start=start, max_steps=100)
+                fit = solve_in_modes(problem, modes.times(lam), start, max_steps=100)
                 data_part = bend / s**2 * told
                 lower = linalg.cholesky(data_part + np.diag(prior), lower=True)
                 _, sure = np.linalg.slogdet(data_part[np.ix_(free, free)] / weights.sum())
