@@ -134,10 +134,16 @@ def estimate(
     several = order is None and len(grid.axes) == 1 and not smooth
     parametric = _parametric(grid, counts, data.total) if several else []
     total = sum(ORDERS.get(k, 1.0) for k in tried) / (1 - sum(trial.prior for trial in parametric))
-    trials: list[Any] = parametric
-    for k, m in tried.items():
-        path = _path(grid, data, k, m, ORDERS.get(k, 1.0) / total, strength)
-        trials += _roughened(grid, data, m, path) if several and data.total < FEW else path
+    paths = {k: _path(grid, data, k, m, ORDERS.get(k, 1.0) / total, strength) for k, m in tried.items()}
+    trials: list[Any] = parametric + [trial for path in paths.values() for trial in path]
+    if several and data.total < FEW:
+        best = max(trial.evidence for trial in trials) - LOST / 2
+        promising = {k: path for k, path in paths.items() if max(trial.evidence for trial in path) > best}
+        trials = [
+            dataclasses.replace(trial, prior=(1 - ROUGH) * trial.prior) if trial.order in promising else trial
+            for trial in trials
+        ]
+        trials += [trial for k, path in promising.items() for trial in _roughened(grid, data, tried[k], path)]
     mixture = weigh(trials)
     kept = np.flatnonzero(mixture.shares > NEGLIGIBLE)
     p = mixture.shares[kept] / mixture.shares[kept].sum()
@@ -163,10 +169,10 @@ def _parametric(grid: Grid, counts: np.ndarray, rows: float) -> list[Parametric]
 
 
 def _roughened(grid: Grid, data: DensityData, modes: Modes, path: list[Trial]) -> list[Trial]:
-    """The trials of a path, and some about the best of them with a rough field added."""
+    """Trials with a rough field added, about the best of a path."""
     best, prior = int(np.argmax([trial.evidence for trial in path])), ROUGH / len(DEVIATIONS)
     picked = sorted({max(best - back, 0) for back in (0, 2, 4, 6)})
-    trials = [dataclasses.replace(trial, prior=(1 - ROUGH) * trial.prior) for trial in path]
+    trials = []
     for deviation in DEVIATIONS:
         for trial in (path[i] for i in picked):  # each stands for two strengths
             operator: Any = trial.strength * ThinPlate(grid, trial.order)
