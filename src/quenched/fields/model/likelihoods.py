@@ -57,9 +57,10 @@ def check_places(rows: int, places: Any, shares: Any, *, shared: bool = True) ->
     if shares is None and not shared and at.ndim == 1:
         return
     checks.finite("shares", shares)  # negative beyond the ends of an axis
-    if at.ndim != 2 or np.shape(shares) != at.shape:
+    parts = checks.numbers("shares", shares)
+    if at.ndim != 2 or parts.shape != at.shape:
         raise InputError(f"Argument `shares` must have the shape of `places`, {at.shape}, but its shape is "
-                         f"{np.shape(shares)}.")  # fmt: skip
+                         f"{parts.shape}.")  # fmt: skip
 
 
 class DensityData(Likelihood):
