@@ -157,6 +157,29 @@ ESTIMATORS = {
             ),
         },
     ),
+    "ClusterRegressor": Estimator(
+        estimators.ClusterRegressor,
+        {
+            "n_functions": st.integers(2, 3),
+            "points": st.sampled_from([12, 20]),
+            "strength": st.none() | usual,
+            "n_init": st.integers(1, 3),
+            "random_state": st.none() | st.integers(0, 9),
+        },
+        columns=1,
+        targets=VALUES,
+        fast={"points": 12, "strength": 1.0, "n_init": 2, "random_state": 0},
+    ),
+    "FieldClassifier": Estimator(
+        estimators.FieldClassifier,
+        {
+            "points": st.sampled_from([8, 11]),
+            "together": st.none() | st.booleans(),
+            "strength": st.none() | st.tuples(usual, usual),
+        },
+        targets=CLASSES,
+        fast={"points": 8, "together": False, "strength": (1.0, 1.0)},
+    ),
     "FieldConditional": Estimator(
         estimators.FieldConditional,
         {
@@ -225,7 +248,9 @@ ASKED = (
     "aic",
     "pdf",
     "credible_band",
+    "predict_branch",
     "predict_density",
+    "predict_functions",
     "predict_interval",
     "predict_quantile",
 )

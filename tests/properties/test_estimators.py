@@ -79,7 +79,7 @@ def ask(case: Estimator, model: Any, X: Any, y: Any) -> None:
         if not hasattr(model, name):
             continue
         method = getattr(model, name)
-        needs = case.targets is not None and name in ("score", "score_samples")
+        needs = case.targets is not None and name in ("score", "score_samples", "predict_branch")
         finite_or_log(name, attempt(functools.partial(method, X, y) if needs else functools.partial(method, X)))
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from quenched.core import checks, results
-from quenched.core.types import InputError
+from quenched.core.types import InputError, Outcome
 from quenched.estimators.reading import rows_of, validated, weights_of
 from quenched.fields.practice import classification
 
@@ -131,9 +131,9 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
             bins: intervals of the probability of the most probable class.
 
         Returns:
-            `confidence` and `accuracy`, means over the rows of each `bin`, and their number `rows`; NaN where there are
-            none. The attribute `calibration_error` is the mean of their distance over all rows, `log_loss` the mean of
-            minus the logarithm of the probability of the right class.
+            `confidence` and `accuracy`, means over the rows of each `bin`, and their number `rows`; where there are
+            none, they are NaN and `outcome` is "absent". The attribute `calibration_error` is the mean of their
+            distance over all rows, `log_loss` the mean of minus the logarithm of the probability of the right class.
         """
         check_is_fitted(self, "_fitted")
         bins = checks.whole("bins", bins, least=1)
@@ -154,6 +154,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
             log_loss=float(weights @ loss / weights.sum()), strength=self.strength_, log_evidence=self.log_evidence_,
         )  # fmt: skip
         data = {"confidence": ("bin", means[0]), "accuracy": ("bin", means[1]), "rows": ("bin", rows)}
+        data["outcome"] = ("bin", np.where(rows > 0, Outcome.converged.name, Outcome.absent.name))
         return xr.Dataset(data, {"bin": (edges[1:] + edges[:-1]) / 2}, about)
 
 

@@ -17,6 +17,7 @@ import scipy.special
 from quenched.core import checks
 from quenched.core.types import Array, InputError, Real, real, reals
 from quenched.fields.model.grid import Axis, Grid
+from quenched.fields.model.likelihoods import check_places
 from quenched.fields.model.links import Link, LogDensity
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.rows import RowData, check_rows
@@ -33,6 +34,7 @@ def Components(count: int, name: str = "component") -> Axis:
         name: of the axis.
     """
     count = checks.whole("count", count, least=2)
+    checks.kind("name", name, str, "a name")
     return Axis(0, count - 1, points=count, name=name)
 
 
@@ -81,6 +83,7 @@ class ClassData(_ComponentData):
         if k.ndim != 1 or not np.all((k == np.rint(k)) & (k >= 0)):
             raise InputError("Argument `labels` must be whole numbers from 0, one for each of the points, but it is "
                              "not.")  # fmt: skip
+        check_places(len(k), self.places, self.shares)
 
     @property
     def additive(self) -> bool:
@@ -141,8 +144,9 @@ class VectorData(_ComponentData):
 
     def __check_init__(self):
         check_rows(self.points, self.weights, targets=self.targets)
+        checks.finite("precision", self.precision)
         y, K = np.asarray(self.targets), np.asarray(self.precision)
-        if y.ndim != 2:
+        if y.ndim != 2 or y.size == 0:
             raise InputError(f"Argument `targets` must have a row of components for each point, but its shape is "
                              f"{y.shape}.")  # fmt: skip
         k = y.shape[1]
@@ -151,6 +155,7 @@ class VectorData(_ComponentData):
                              f"its shape is {K.shape}.")  # fmt: skip
         if not np.all(np.linalg.eigvalsh(K) > 0):
             raise InputError("Argument `precision` must be positive definite, but it is not.")
+        check_places(len(y), self.places, self.shares)
 
     def check_rows(self, grid: Grid) -> None:
         """Check that there are as many components as entries of the last axis."""
@@ -207,9 +212,11 @@ class ClusterData(_ComponentData):
             raise InputError("Argument `targets` must have one number for each of the points, but its shape is "
                              f"{np.shape(self.targets)}.")  # fmt: skip
         if self.portions is not None:
+            checks.positive("portions", self.portions)
             p = np.asarray(self.portions)
-            if p.ndim != 1 or np.any(p <= 0) or abs(p.sum() - 1) > SUM:
-                raise InputError("Argument `portions` must be positive numbers that sum to 1, but it is not.")
+            if p.ndim != 1 or abs(p.sum() - 1) > SUM:
+                raise InputError(f"Argument `portions` must be positive numbers that sum to 1, but {p} was given.")
+        check_places(len(self.targets), self.places, self.shares)
 
     def check_rows(self, grid: Grid) -> None:
         """Check that there is a share for each component."""

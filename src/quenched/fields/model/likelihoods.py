@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from quenched.core import checks
-from quenched.core.types import Array, InputError, reals
+from quenched.core.types import Array, InputError, is_traced, reals
 from quenched.fields.model.expansion import Curvature, DesignCurvature, ShareCurvature
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.links import Direct, Link
@@ -43,6 +43,24 @@ class Likelihood(eqx.Module):
     @abc.abstractmethod
     def energy(self, link: Link, field: Array) -> Array:
         """Minus the log-likelihood of a projected field."""
+
+
+def check_places(rows: int, places: Any, shares: Any, *, shared: bool = True) -> None:
+    """Check where rows lie on a grid, as `prepared` says it: places, each with its share if `shared`."""
+    if is_traced(places) or is_traced(shares) or (places is None and shares is None):
+        return
+    checks.finite("places", places)
+    at = np.asarray(places if isinstance(places, (np.ndarray, Array)) else None)
+    if at.dtype.kind not in "iu" or at.shape[:1] != (rows,) or np.any(at < 0):
+        raise InputError(f"Argument `places` must be an array of whole numbers from 0, with a row for each of the "
+                         f"{rows} points, but {places!r} was given: leave it to `prepared`.")  # fmt: skip
+    if shares is None and not shared and at.ndim == 1:
+        return
+    checks.finite("shares", shares)  # negative beyond the ends of an axis
+    parts = checks.numbers("shares", shares)
+    if at.ndim != 2 or parts.shape != at.shape:
+        raise InputError(f"Argument `shares` must have the shape of `places`, {at.shape}, but its shape is "
+                         f"{parts.shape}.")  # fmt: skip
 
 
 class DensityData(Likelihood):
@@ -138,8 +156,6 @@ class GaussianData(Likelihood):
     size: int = eqx.field(static=True, default=0)
 
     def __check_init__(self):
-        if self.places is not None:
-            return
         checks.finite("points", self.points)
         checks.finite("targets", self.targets)
         checks.positive("variance", self.variance)
@@ -153,6 +169,8 @@ class GaussianData(Likelihood):
             if np.shape(value) not in ((), np.shape(self.targets)):
                 raise InputError(f"Argument `{name}` must be one number or one for each point, but its shape is "
                                  f"{np.shape(value)}.")  # fmt: skip
+        checks.whole("size", self.size, least=0)
+        check_places(len(self.targets), self.places, self.shares, shared=False)
 
     @property
     def total(self) -> float:

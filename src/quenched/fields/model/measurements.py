@@ -19,6 +19,7 @@ from quenched.fields.model.grid import Axis, Grid, Periodic
 from quenched.fields.model.likelihoods import Likelihood
 from quenched.fields.model.links import Density, Link, LogDensity, Shifted, SquareRoot
 from quenched.fields.model.parametrisations import Bounded, Logits
+from quenched.fields.model.rows import check_rows, check_weights
 
 SEEN = 1e-12
 """A row must have at least this probability under a uniform density."""
@@ -44,11 +45,7 @@ class KernelData(Likelihood):
         if np.ndim(self.kernel) != 2:
             raise InputError(f"Argument `kernel` must be a matrix `[rows, points]`, but its shape is "
                              f"{np.shape(self.kernel)}.")  # fmt: skip
-        if self.weights is not None:
-            checks.not_negative("weights", self.weights)
-            if np.shape(self.weights) != np.shape(self.kernel)[:1]:
-                raise InputError(f"Argument `weights` must have one number for each of the {len(self.kernel)} rows, "
-                                 f"but its shape is {np.shape(self.weights)}.")  # fmt: skip
+        check_weights(np.shape(self.kernel)[0], self.weights)
 
     @property
     def total(self) -> float:
@@ -96,10 +93,8 @@ class BlurredData(Likelihood):
     weights: Any = eqx.field(converter=reals, default=None)
 
     def __check_init__(self):
-        checks.finite("points", self.points)
+        check_rows(self.points, self.weights)
         checks.not_negative("width", self.width)
-        if np.size(self.points) == 0:
-            raise InputError("Argument `points` must have at least one point, but there is none.")
 
     @property
     def total(self) -> float:
@@ -128,9 +123,9 @@ class BinnedData(Likelihood):
     cell of its spacing, and cells that an interval cuts count in part.
 
     Attributes:
-        low: lower ends `[n, dimensions]`, or `[n]` on a grid of one axis; minus infinity is allowed. Along given axes
-            low and high are equal.
-        high: upper ends, the same; infinity is allowed.
+        low: lower ends `[n, dimensions]`, or `[n]` on a grid of one axis; minus infinity is allowed, and kept as
+            -1e140. Along given axes low and high are equal.
+        high: upper ends, the same; infinity is allowed, and kept as 1e140.
         weights: how many rows each interval stands for, such as the counts of a histogram; by default one.
 
     Examples:
@@ -143,17 +138,18 @@ class BinnedData(Likelihood):
 
     links: ClassVar[tuple[type[Link], ...]] = KernelData.links
 
-    low: Any = eqx.field(converter=reals)
-    high: Any = eqx.field(converter=reals)
+    low: Any = eqx.field(converter=lambda value: _ends(value))
+    high: Any = eqx.field(converter=lambda value: _ends(value))
     weights: Any = eqx.field(converter=reals, default=None)
 
     def __check_init__(self):
-        low, high = np.asarray(self.low, float), np.asarray(self.high, float)
-        if low.shape != high.shape or low.size == 0:
-            raise InputError(f"Arguments `low` and `high` must have one shape, but they have {low.shape} and "
-                             f"{high.shape}.")  # fmt: skip
+        low, high = checks.numbers("low", self.low), checks.numbers("high", self.high)
+        if low.shape != high.shape or low.ndim == 0 or low.size == 0:
+            raise InputError(f"Arguments `low` and `high` must have one shape `[n]` or `[n, dimensions]`, but they "
+                             f"have {low.shape} and {high.shape}.")  # fmt: skip
         if not np.all(low <= high):
             raise InputError("Argument `low` must not lie above `high`, but it does somewhere, or is NaN.")
+        check_weights(len(low), self.weights)
 
     @classmethod
     def rounded(cls, values: Any, unit: Any = 1.0, weights: Any = None) -> BinnedData:
@@ -186,6 +182,12 @@ class BinnedData(Likelihood):
     def energy(self, link: Link, field: Array) -> Array:
         """That of the intervals on a grid."""
         return self.prepared(link.grid).energy(link, field)
+
+
+def _ends(value: Any) -> Any:
+    """Converter of ends of intervals: infinite ones become the largest numbers."""
+    ends = reals(value)
+    return np.clip(ends, -checks.LARGEST, checks.LARGEST) if isinstance(ends, np.ndarray) else ends
 
 
 def _table(name: str, values: Any, grid: Grid, *, infinite: bool = False) -> np.ndarray:

@@ -19,6 +19,7 @@ import scipy.special
 
 from quenched.core import checks
 from quenched.core.types import Array, InputError, Real, real, reals
+from quenched.fields.model.likelihoods import check_places
 from quenched.fields.model.rows import RowData, check_rows
 
 HUBER = 1.345
@@ -166,13 +167,16 @@ class MixtureNoise(Noise):
         m = np.atleast_1d(checks.numbers("means", means))
         checks.finite("means", m)
         checks.positive("variances", variances)
-        if m.ndim != 1 or np.shape(variances) not in ((), m.shape):
+        if m.ndim != 1 or m.size == 0:
+            raise InputError(f"Argument `means` must be one number or a list of some, but its shape is {m.shape}.")
+        if np.shape(variances) not in ((), m.shape):
             raise InputError("Argument `variances` must be one number or one for each mean, but its shape is "
                              f"{np.shape(variances)}.")  # fmt: skip
         p = np.full(len(m), 1 / len(m)) if shares is None else checks.numbers("shares", shares)
-        if p.shape != m.shape or np.any(p < 0) or abs(p.sum() - 1) > 1e-9:
-            raise InputError(f"Argument `shares` must be {len(m)} numbers that are not negative and sum to 1, but it "
-                             "is not.")  # fmt: skip
+        checks.not_negative("shares", p)
+        if p.shape != m.shape or abs(p.sum() - 1) > 1e-9:
+            raise InputError(f"Argument `shares` must be {len(m)} numbers that are not negative and sum to 1, but "
+                             f"{shares!r} was given.")  # fmt: skip
         self.means, self.variances, self.shares = m, np.broadcast_to(np.asarray(variances, float), m.shape), p
 
     def _parts(self, residual: Any) -> tuple[Any, Any]:
@@ -232,6 +236,7 @@ class NoisyData(RowData):
         if np.ndim(self.targets) != 1:
             raise InputError("Argument `targets` must have one number for each of the points, but its shape is "
                              f"{np.shape(self.targets)}.")  # fmt: skip
+        check_places(len(self.targets), self.places, self.shares)
 
     @property
     def convex(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -285,6 +290,7 @@ class RiskData(RowData):
         if not callable(self.loss):
             raise InputError(f"Argument `loss` must be a function of targets and values, but {self.loss!r} was given.")
         check_rows(self.points, self.weights, targets=self.targets)
+        check_places(len(self.targets), self.places, self.shares)
 
     def row_energy(self, values: Array) -> Array:
         """The loss."""

@@ -94,6 +94,7 @@ class Bounded(Link):
     most: Real = eqx.field(converter=real, default=0.0)
 
     def __check_init__(self):
+        checks.kind("grid", self.grid, Grid, "a Grid")
         checks.finite("most", self.most)
         width = float(np.sum(self.grid.weights))
         if not np.log(width) + float(self.most) > 0:

@@ -26,6 +26,7 @@ class Cumulative(Operator):
     r"""$R^T R$ with the integral $R = \int^y$ over the axes that are normalised over: $(P, R^T R P) = \int \Phi^2$."""
 
     def __check_init__(self):
+        checks.kind("grid", self.grid, Grid, "a Grid")
         if not self.grid.over:
             raise InputError("Argument `grid` must have an axis that is normalised over, but it has none: give `over`.")
 
@@ -76,8 +77,14 @@ class QuadraticData(Likelihood):
     def __check_init__(self):
         checks.kind("operator", self.operator, Operator, "an operator such as Cumulative(grid)")
         checks.flag("extended", self.extended)
-        if self.empirical is None:
+        if self.empirical is None and self.known is None:
             DensityData(self.points, self.weights)  # checks them
+            return
+        for name in ("empirical", "known"):
+            checks.finite(name, getattr(self, name))
+            if np.shape(getattr(self, name)) != self.operator.grid.shape:
+                raise InputError(f"Argument `{name}` must have the shape {self.operator.grid.shape} of the grid, but "
+                                 f"its shape is {np.shape(getattr(self, name))}: leave it to `prepared`.")  # fmt: skip
 
     @property
     def total(self) -> float:

@@ -218,8 +218,13 @@ def check_rows(points: Any, weights: Any, **others: Any) -> None:
         if np.shape(value)[:1] != (n,):
             raise InputError(f"Argument `{name}` must have one entry for each of the {n} points, but its shape is "
                              f"{np.shape(value)}.")  # fmt: skip
+    check_weights(n, weights)
+
+
+def check_weights(n: int, weights: Any) -> None:
+    """Check how often rows count."""
     if weights is not None:
         checks.not_negative("weights", weights)
         if np.shape(weights) != (n,) or not np.any(np.asarray(weights) > 0):
-            raise InputError(f"Argument `weights` must be one number for each of the {n} points, some of them "
+            raise InputError(f"Argument `weights` must be one number for each of the {n} rows, some of them "
                              "positive, but it is not.")  # fmt: skip
