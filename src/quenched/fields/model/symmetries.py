@@ -163,7 +163,7 @@ def _called(name: str, function: Any, grid: Grid, what: str) -> list[np.ndarray]
         raise InputError(f"Argument `{name}` must be a function of the coordinates, but {function!r} was given.")
     mesh = np.meshgrid(*(axis.coordinates for axis in grid.axes), indexing="ij")
     try:
-        found = function(*mesh)
+        found: Any = function(*mesh)
     except (TypeError, ValueError) as error:
         raise InputError(f"Argument `{name}` must take {len(mesh)} arrays of coordinates, but calling it fails: "
                          f"{error}") from error  # fmt: skip
