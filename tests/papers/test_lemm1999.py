@@ -24,7 +24,7 @@ def figures():
 
 
 def test_every_figure_has_panels_data_and_a_caption(figures):
-    assert list(lemm1999.FIGURES) == [f"figure_{n}" for n in (3, 4, *range(13, 23))]
+    assert list(lemm1999.FIGURES) == [f"figure_{n}" for n in (3, 4, 5, *range(13, 23))]
     for name in lemm1999.FIGURES:
         figure = figures[name]
         assert figure.key == f"lemm1999/{name}"
@@ -49,6 +49,17 @@ def test_densities_of_two_points_are_normalised_and_minima(figures, number):
     assert P[6].argmax() == 11
     if number == 16:
         assert "another minimum, of energy 1.51155" in figures["figure_16"].caption
+
+
+def test_robust_errors_are_flat_where_deviations_are_small(figures):
+    """Two Gaussians a standard deviation from zero have no curvature there: the error begins with the fourth power."""
+    data = figures["figure_5"].data
+    two = data["two Gaussians"].error
+    np.testing.assert_allclose(two.sel(residual=[0.2, 0.4], method="nearest"), [0.2**4 / 12, 0.4**4 / 12], rtol=0.06)
+    assert [data[name].attrs["flat"] for name in data] == sorted(one.attrs["flat"] for one in data.values())
+    insensitive = data["ε-insensitive"].error
+    assert float(insensitive.sel(residual=1.4, method="nearest")) < 1e-3
+    np.testing.assert_allclose(insensitive.sel(residual=[3.0, -3.5], method="nearest"), [1.5, 2.0], atol=0.05)
 
 
 def test_f711_the_four_test_errors_in_both_ways(figures):

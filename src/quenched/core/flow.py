@@ -170,7 +170,12 @@ def follow(
 
     Args:
         field: $F(t, y)$ of a vector.
-        start, times, rtol, atol, bound, max_steps: as in `integrate`.
+        start: the state at time 0.
+        times: increasing, from 0 or above.
+        rtol: relative accuracy of a step.
+        atol: absolute accuracy of a step.
+        bound: a state with a component beyond it has diverged.
+        max_steps: of the integrator.
         until: a condition on $y$ and $F$ after a step; where it is met the state is taken as that at all later times.
         stages: of $t$, $y$, $F$ and the length of a step: the field at its seven stages, in one call of a program.
     """
@@ -231,7 +236,9 @@ def settle(
     Args:
         field: $F(y)$. The state must have no redundant component.
         linear: $F(y)$ and its Jacobian.
-        start, bound, stages: as in `follow`.
+        start: as in `follow`.
+        bound: as in `follow`.
+        stages: as in `follow`.
     """
     slow = SLOW
 

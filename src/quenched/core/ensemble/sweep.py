@@ -62,22 +62,26 @@ class Ensemble:
 
     def mean(self, name: str) -> np.ndarray:
         """The mean over the runs that did not fail, `[points, ...]`; NaN where all of them failed."""
-        return self._good(name).mean(axis=1).filled(np.nan)
+        values, count = self._good(name)
+        with np.errstate(invalid="ignore"):
+            return np.sum(values, axis=1) / count
 
     def stderr(self, name: str) -> np.ndarray:
         """The standard error of `mean`; infinite, never NaN, where fewer than two runs did not fail."""
-        good = self._good(name)
-        with np.errstate(all="ignore"):
-            return (good.std(axis=1, ddof=1) / np.sqrt(good.count(axis=1))).filled(np.inf)
+        values, count = self._good(name)
+        mean = np.sum(values, axis=1) / np.maximum(count, 1)
+        off, _ = self._good(name, np.expand_dims(mean, 1))
+        squares = np.sum(off**2, axis=1)
+        return np.where(count > 1, np.sqrt(squares / np.maximum(count - 1, 1) / np.maximum(count, 1)), np.inf)
 
-    def _good(self, name: str) -> np.ma.MaskedArray:
-        """The runs that did not fail."""
+    def _good(self, name: str, less: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """The values of runs that did not fail, less something, zero for the others; and how many there are."""
         if not isinstance(self.values, dict) or name not in self.values:
             known = ", ".join(map(str, self.values)) if isinstance(self.values, dict) else "no names"
             raise InputError(f"Argument `name` must be one of the function's outputs, but {name!r} is not in: {known}.")
         values = self.values[name]
-        failed = np.expand_dims(self.failed, tuple(range(2, values.ndim)))
-        return np.ma.MaskedArray(values, np.broadcast_to(failed, values.shape))
+        good = ~np.expand_dims(self.failed, tuple(range(2, values.ndim)))
+        return np.where(good, values - less, 0.0), np.sum(good, axis=1)
 
 
 @double

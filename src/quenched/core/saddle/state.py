@@ -180,7 +180,10 @@ def solve(theory: Theory, theta: Any, start: Any, *, relaxations: int = 0, along
     """The state near a start, on the host.
 
     Args:
-        theory, theta, start, relaxations: as in `state`, for one start.
+        theory: as in `state`.
+        theta: as in `state`.
+        start: one start.
+        relaxations: as in `state`.
         along: a control in which the state will be followed: both then use one compiled program.
 
     Returns:
