@@ -93,6 +93,8 @@ def test_points_of_a_bent_axis_are_dense_about_its_centre():
         (lambda: fields.Axis(0, 1, 5, tails=3.0), "two numbers"),
         (lambda: fields.Axis(0, 1, 5, ends=fields.Periodic(), tails=(0, 0)), "free ends"),
         (lambda: fields.Axis(0, 1, 5, bend=(0, 1)), "needs `tails`"),
+        (lambda: fields.Axis(0, 1, 5, tails=(0, 0), bend=(1e20, 1)), "keep the points apart"),
+        (lambda: fields.Axis(0, 1, 5, tails=(0, np.nan)), "finite"),
         (lambda: fields.Axis(0, 1, 5, tails=(0, 0), bend=(0, -1)), "positive"),
         (lambda: fields.Laplacian(fields.Grid(over=[LINES["bent"]])), "use ThinPlate"),
         (lambda: fields.Difference(fields.Grid(over=[LINES["bent"]]), LINES["bent"], 2), "use ThinPlate"),

@@ -6,6 +6,7 @@ from scipy.stats import multivariate_normal
 
 from quenched.core.types import InputError
 from quenched.fields.learner.regression import regress
+from quenched.fields.learner.solving import solve
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Direct, LogDensity
@@ -69,6 +70,8 @@ def test_the_mean_is_the_field_of_least_energy(data_space):
     least = start - np.linalg.solve(asked.hessian(start), asked.gradient(start))
     np.testing.assert_allclose(found.mean, least, atol=tolerances.MACHINE)
     assert np.max(np.abs(asked.gradient(found.mean))) < tolerances.MACHINE
+    assert found.energy == pytest.approx(asked.value(found.mean), rel=tolerances.MACHINE)
+    assert found.kkt < tolerances.MACHINE / asked.grid.cell
     assert asked.value(found.mean) < min(asked.value(found.mean + 1e-3 * e) for e in np.eye(21))
 
 
@@ -135,6 +138,10 @@ def test_what_cannot_be_solved_is_refused():
     only = Problem(GaussianData([(0, 0)], [1.0]), Direct(two), Gaussian(Laplacian(two, two.given[0])))
     with pytest.raises(InputError, match="more than the data see"):
         regress(only)
+    other = Grid(given=[Axis(0, 1, points=5)])
+    fit = solve(Problem(GaussianData([0.5], [1.0], 0.1), Direct(other), Gaussian(Mass(other))), modes=True)
+    with pytest.raises(InputError, match="another grid"):
+        laplace(only, fit)
     over = Grid(over=line()[0].axes)
     with pytest.raises(InputError, match="must be a regression"):
         regress(Problem(DensityData([3.0]), LogDensity(over), Gaussian(Laplacian(over))))

@@ -348,6 +348,8 @@ def test_the_curvature_of_the_data_is_the_same_in_every_form():
 BAD = {
     "modes of a root": (lambda: solve(small(SquareRoot)[0], modes=True), "log-densities and regressions"),
     "modes that see x": (lambda: solve(small(LogDensity)[0], modes=True), "functions of x alone"),
+    "no modes": (lambda: solve(small(LogDensity)[0], modes=0), "`modes` must be at least 1"),
+    "modes of three axes": (lambda: solve(small(LogDensity)[0], modes=(2, 2, 2)), "each of the 2 axes"),
     "method in modes": (lambda: solve(small(LogDensity)[0], Gradient(), modes=True), "must be Newton"),
     "method": (lambda: solve(small(LogDensity)[0], "newton"), "must be a learning matrix"),  # pyright: ignore
     "start": (lambda: solve(small(LogDensity)[0], start="uniform"), "must be a start"),

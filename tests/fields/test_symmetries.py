@@ -21,6 +21,7 @@ LINES = f.Grid(given=[LINE])
 RING = f.Axis(0, 11, points=12, ends=f.Periodic())
 RINGS = f.Grid(given=[RING])
 SQUARE = plane()
+BENT = f.Grid(given=[f.Axis(0, 11, points=12, tails=(0, 0), bend=(0, 1))])
 
 
 def maps():
@@ -188,6 +189,11 @@ def test_a_mirror_prior_makes_a_density_even():
     np.testing.assert_allclose(even, even[::-1], rtol=2e-3)
 
 
+def test_a_translation_by_many_periods_is_that_by_the_rest():
+    far, near = (f.Invariance(f.Translation(RINGS, RING, by)).matrix for by in (5.0 + 12 * 2.0**30, 5.0))
+    np.testing.assert_allclose(far, near, atol=ALGEBRA)
+
+
 BAD = {
     "no map": (lambda: f.Invariance(np.eye(12)), "`map` must be a map"),
     "matrix not square": (lambda: f.LinearMap(LINES, np.ones((3, 12))), r"`matrix` must be square, 12 x 12"),
@@ -195,6 +201,12 @@ BAD = {
     "too few places": (lambda: f.Permutation(LINES, np.arange(5)), "map the 12 points .* 5 entries"),
     "places outside": (lambda: f.Permutation(LINES, np.arange(12) + 3), "from 0 to 11"),
     "no translation": (lambda: f.Translation(LINES, LINE, 0.0), "`by` must not be zero"),
+    "a whole period": (lambda: f.Translation(RINGS, RING, -24.0), "nor a whole number of periods"),
+    "bent axis": (lambda: f.Mirror(BENT, BENT.axes[0]), "points at equal distances"),
+    "no function": (lambda: f.Coordinates(SQUARE, lambda x: x), "must take 2 arrays .* calling it fails"),
+    "no axes": (lambda: f.Rotation(SQUARE, 90.0, axes=3), "`axes` must be two axes"),
+    "no shares": (lambda: f.Map(LINES, np.zeros((12, 2)), np.ones((12, 1)), np.ones(12)), "12 rows of equal length"),
+    "half inside": (lambda: f.Map(LINES, np.zeros((12, 1)), np.ones((12, 1)), np.full(12, 0.5)), "True or False"),
     "long translation": (lambda: f.Translation(LINES, LINE, 30.0), "shorter than the axis, 11"),
     "another axis": (lambda: f.Translation(LINES, RING, 3.0), "`axis` must be one axis"),
     "images of another shape": (lambda: f.Coordinates(SQUARE, lambda x, y: (x[0], y)), "map the grid to itself"),

@@ -51,6 +51,7 @@ kernel = st.builds(lambda amplitude, length: amplitude * kernels.ExpSquared(leng
 LINE = fields.Grid(over=[fields.Axis(0, 1, points=8, ends=fields.Periodic())])
 INPUTS = fields.Grid(given=[fields.Axis(0, 1, points=8)])
 places = st.lists(st.floats(0, 1), min_size=3, max_size=3)
+PLANE = fields.Grid(given=[fields.Axis(-1, 1, points=4), fields.Axis(-1, 1, points=4)])
 square, smooth = st.just(np.eye(8)), st.just(fields.Laplacian(LINE))
 flat = np.full(8, 1 / 8 / LINE.spacing)
 
@@ -93,7 +94,23 @@ def _learning_curve() -> Any:
     return processes.curve(law, processes.GaussianProcess(kernels.ExpSquared(2.0), 0.1), examples=[6.0, 12.0, 24.0])
 
 
-MADE = (_curve, _points, _learning_curve)
+def _made_fit(modes: bool | None) -> Any:
+    problem = fields.Problem(fields.DensityData([0.1, 0.2, 0.7]), fields.LogDensity(LINE), prior_on(LINE))
+    return fields.solve(problem, modes=modes)
+
+
+@functools.cache
+def _fit() -> Any:
+    return _made_fit(None)
+
+
+@functools.cache
+def _fit_in_modes() -> Any:
+    return _made_fit(True)
+
+
+RESULTS = (_curve, _points, _learning_curve)
+MADE = (*RESULTS, _fit, _fit_in_modes)
 
 
 def called(verb: Callable[..., Any], given: dict[str, Any]) -> Any:
@@ -282,15 +299,41 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "fields.epsilon": positive,
     "fields.mass": positive,
     "fields.conditional": st.booleans(),
+    "fields.modes": st.none() | st.just(True) | st.integers(1, 9),
+    "fields.unit_information": st.booleans(),
+    "laplace.fit": st.sampled_from([_fit, _fit_in_modes]) | st.lists(st.floats(-3, 3), min_size=8, max_size=8),
+    "Axis.name": st.text(max_size=3),
+    "Axis.tails": st.none() | st.tuples(positive, st.just(0.0)),
+    "Axis.bend": st.none() | st.tuples(usual, positive),
+    # symmetries
+    "fields.within": st.none() | smooth,
+    "fields.map": st.builds(fields.Translation, st.just(LINE), st.just(LINE.axes[0]), st.floats(0.2, 0.8))
+    | st.permutations(range(8)).map(lambda order: fields.Permutation(LINE, order)),
+    "Coordinates.function": st.sampled_from([lambda x: 1 - x, lambda x: (x**2,), lambda x: [x + 1e9], lambda x: x + 5]),
+    "Coordinates.name": st.text(max_size=3),
+    "Infinitesimal.velocity": st.sampled_from([lambda x: x, lambda x: (1.0,), lambda x: [np.sin(x)], lambda x: 0 * x]),
+    "Permutation.places": st.permutations(range(8)) | st.just([0] * 8),
+    "Rotation.grid": st.just(PLANE),
+    "Rotation.angle": st.floats(-720, 720) | st.sampled_from([90.0, 1e100]),
+    "Rotation.axes": st.sampled_from([None, PLANE.axes, PLANE.axes[::-1]]),
+    "Rotation.about": st.none() | st.tuples(usual, usual),
+    "Mirror.about": st.none() | positive,
+    "Translation.by": st.floats(-2, 2) | st.sampled_from([1e-12, 8 / 7, 1e9, 1e100]),
+    "LinearMap.matrix": square,
+    "Map.places": st.permutations(range(8)).map(lambda order: np.array(order)[:, None]),
+    "Map.shares": st.just(np.ones((8, 1))),
+    "Map.inside": st.lists(st.booleans(), min_size=8, max_size=8),
+    "Map.name": st.text(max_size=3),
+    "Map.interpolated": st.booleans(),
     # users' own energies, and what is done with results
     "replica.limits": st.just((1.0, 2.0)),
     "replica.problem": st.just(
         replica.Problem(energy=lambda u, Q: 0.5 * (1 - u) ** 2, norm=lambda R, Q: 0.5 * Q)
     ),
-    "result": st.sampled_from(MADE),
-    "results": st.sampled_from(MADE),
-    "curve": st.sampled_from(MADE),
-    "points": st.sampled_from(MADE),
+    "result": st.sampled_from(RESULTS),
+    "results": st.sampled_from(RESULTS),
+    "curve": st.sampled_from(RESULTS),
+    "points": st.sampled_from(RESULTS),
     "variables": st.sampled_from([None, "error", ["error"], ["R", "Q"]]),
     "allowance": st.floats(0, 1),
     "relative_allowance": st.floats(0, 1),

@@ -62,9 +62,10 @@ def regress(problem: Problem, *, data_space: bool | None = None) -> FittedFuncti
     solver = _in_data_space if data_space else _in_grid_space
     mean, covariance, evidence = solver(prior.operator, np.asarray(prior.mean).ravel(), null, data)
     field = mean.reshape(problem.grid.shape)
-    return FittedFunction(
-        field, Outcome.converged, problem, covariance=covariance, log_evidence=evidence, proper=len(null) == 0
-    )
+    at = problem.expand(field)
+    kkt = float(np.max(np.abs(at.slope))) / problem.grid.cell
+    return FittedFunction(field, Outcome.converged, problem, at.energy, kkt, (at.energy,), covariance=covariance,
+                          log_evidence=evidence, proper=len(null) == 0)  # fmt: skip
 
 
 def _noise(data: GaussianData) -> tuple[Any, np.ndarray, np.ndarray, float]:

@@ -104,14 +104,19 @@ def modes_of(problem: Problem, modes: Any) -> Modes:
         InputError: if the prior is not diagonal in modes.
     """
     if isinstance(modes, Modes):
+        if modes.grid != problem.grid:
+            raise InputError("Argument `modes` must live on the grid of the problem, but they live on another one.")
         return moved_by_data(problem, modes) if problem.link.exponential else modes
     if problem.parts is None:
-        raise InputError("Argument `modes` must be None for a prior that is not Gaussian.")
+        raise InputError("Argument `modes` must be None here, because the prior is not Gaussian.")
     found = problem.operator.modes(None if modes is True else modes)
     if isinstance(problem.link, Direct):
         return found
     if not problem.link.exponential:
-        raise InputError("Argument `modes` must be None for this link: in modes are log-densities and regressions.")
+        raise InputError(
+            "Argument `modes` must be None for this link, because only log-densities and regressions are solved in "
+            "modes."
+        )
     if not (problem.link.linear or blind(problem)):
         raise InputError("Argument `modes` must be None here, because the prior pulls at functions of x alone: use "
                          "the link Logits, or Difference and ThinPlate over the axes y.")  # fmt: skip

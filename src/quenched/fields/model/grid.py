@@ -106,13 +106,17 @@ class Axis:
             if pair is None:
                 continue
             if self.tails is None:
-                raise InputError("Argument `bend` needs `tails`, but they are None.")
-            if np.shape(pair) != (2,) or not isinstance(self.ends, Free):
+                raise InputError("Argument `bend` must be None on a lattice, because it needs `tails`.")
+            numbers = checks.numbers(name, pair)
+            if numbers.shape != (2,) or not isinstance(self.ends, Free):
                 raise InputError(f"Argument `{name}` must be two numbers on an axis with free ends, but {pair!r} was "
                                  "given.")  # fmt: skip
-            object.__setattr__(self, name, tuple(float(number) for number in pair))
+            checks.finite(name, numbers)
+            object.__setattr__(self, name, tuple(numbers.tolist()))
         checks.not_negative("tails", self.tails or 0.0)
         checks.positive("bend", self.bend[1] if self.bend else 1.0)
+        if self.bend and not np.all(np.diff(self.coordinates) > 0):
+            raise InputError(f"Argument `bend` must keep the points apart, but {self.bend} moves some together.")
 
     @property
     def length(self) -> float:

@@ -180,12 +180,23 @@ class Operator(eqx.Module):
         if self.grid.given and self.grid.over:
             raise InputError("Argument `modes` must be None for this prior, because its modes are no products of "
                              "functions of x and of y.")  # fmt: skip
+        most = self._most(count)
         values, vectors = self._smoothest()
-        most = len(values) if count is None else int(np.prod(count))
+        most = len(values) if count is None else math.prod(most) if isinstance(count, (tuple, list)) else most[0]
         values, vectors = values[:most], vectors[:, :most]
         one = np.ones((1, 1))
         parts = (one, vectors) if self.grid.over else (vectors, one)
         return Modes(self.grid, values.reshape(parts[0].shape[1], -1), *parts)
+
+    def _most(self, count: Any) -> tuple[int, ...]:
+        """How many modes of each axis there are at most."""
+        if count is None:
+            return self.grid.shape
+        several = tuple(count) if isinstance(count, (tuple, list)) else (count,) * len(self.grid.axes)
+        if len(several) != len(self.grid.axes):
+            raise InputError(f"Argument `modes` must have one number for each of the {len(self.grid.axes)} axes, but "
+                             f"{count!r} was given.")  # fmt: skip
+        return tuple(checks.whole("modes", one, least=1) for one in several)
 
     def _smoothest(self) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues, ascending, and eigenvectors."""
@@ -269,7 +280,7 @@ class Waves(Operator):
     def modes(self, count: int | tuple[int, ...] | None = None) -> Modes:
         """Products of the smoothest modes of each axis."""
         axes, given = self.grid.axes, len(self.grid.given)
-        most = count if isinstance(count, tuple) else (count,) * len(axes)
+        most = self._most(count)
         bases = [self.basis(i)[:, :m] for i, m in zip(range(len(axes)), most, strict=True)]
         values = np.broadcast_to(self.values, self.grid.shape)[tuple(slice(m) for m in most)]
         sides = [_products(part) for part in (bases[:given], bases[given:])]

@@ -54,6 +54,30 @@ class Map(eqx.Module):
     interpolated: bool = eqx.field(static=True, default=False)
     waves: Waves | None = None
 
+    def __init__(
+        self,
+        grid: Grid,
+        places: Any,
+        shares: Any,
+        inside: Any,
+        name: str = "map",
+        interpolated: bool = False,
+        waves: Waves | None = None,
+    ):
+        checks.kind("grid", grid, Grid, "a Grid")
+        checks.kind("name", name, str, "text")
+        checks.kind("waves", waves, (Waves, type(None)), "an operator in modes, or None")
+        self.grid, self.name, self.interpolated = grid, name, checks.flag("interpolated", interpolated)
+        self.places, self.waves = _places(grid, places), waves
+        self.shares, self.inside = checks.numbers("shares", shares), checks.numbers("inside", inside)
+        checks.finite("shares", self.shares)
+        if self.places.ndim != 2 or len(self.places) != grid.size or self.shares.shape != self.places.shape:
+            raise InputError(f"Arguments `places` and `shares` must have {grid.size} rows of equal length, one "
+                             f"of each point, but they have {self.places.shape} and {self.shares.shape}.")  # fmt: skip
+        if self.inside.shape != (grid.size,) or not np.all((self.inside == 0) | (self.inside == 1)):
+            raise InputError(f"Argument `inside` must be True or False for each of the {grid.size} points, but it is "
+                             "not.")  # fmt: skip
+
     def __repr__(self) -> str:
         between = ", linear between grid points" if self.interpolated else ""
         return f"<{self.name} on a grid of shape {self.grid.shape}{between}>"
@@ -84,6 +108,14 @@ class Map(eqx.Module):
         return scipy.sparse.csr_array(entries, shape=(n, n))
 
 
+def _places(grid: Grid, places: Any) -> np.ndarray:
+    """Flat places of a grid."""
+    whole = checks.numbers("places", places)
+    if not np.all((whole == np.rint(whole)) & (whole >= 0) & (whole < grid.size)):
+        raise InputError(f"Argument `places` must be whole numbers from 0 to {grid.size - 1}, but it is not.")
+    return whole.astype(int)
+
+
 def _flat(grid: Grid, field: Any) -> Any:
     return field.reshape(*np.shape(field)[: np.ndim(field) - len(grid.axes)], grid.size)
 
@@ -108,17 +140,38 @@ def Coordinates(grid: Grid, function: Callable[..., Any], name: str = "map of co
         >>> fields.Coordinates(grid, lambda x, y: (y, x), name="exchange of x and y")
         <exchange of x and y on a grid of shape (5, 5)>
     """
-    checks.kind("grid", grid, Grid, "a Grid")
-    if not callable(function):
-        raise InputError(f"Argument `function` must be a function of the coordinates, but {function!r} was given.")
-    mesh = np.meshgrid(*(axis.coordinates for axis in grid.axes), indexing="ij")
-    images = function(*mesh)
-    images = (images,) if len(mesh) == 1 and not isinstance(images, (tuple, list)) else tuple(images)
-    shapes = [np.shape(image) for image in images]
+    _check_even(grid)
+    checks.kind("name", name, str, "text")
+    images = _called("function", function, grid, "coordinates")
+    shapes = [image.shape for image in images]
     if shapes != [grid.shape] * len(grid.axes):
         raise InputError(f"Argument `function` must map the grid to itself, with {len(grid.axes)} arrays of shape "
                          f"{grid.shape}, but it returned the shapes {shapes}.")  # fmt: skip
-    return _interpolated(grid, [np.asarray(image, float).ravel() for image in images], name)
+    return _interpolated(grid, [image.ravel() for image in images], name)
+
+
+def _check_even(grid: Any) -> None:
+    """Points must be at equal distances."""
+    checks.kind("grid", grid, Grid, "a Grid")
+    if any(axis.bend is not None for axis in grid.axes):
+        raise InputError("Argument `grid` must have points at equal distances, but an axis is bent.")
+
+
+def _called(name: str, function: Any, grid: Grid, what: str) -> list[np.ndarray]:
+    """What a function of the coordinates returns, as arrays."""
+    if not callable(function):
+        raise InputError(f"Argument `{name}` must be a function of the coordinates, but {function!r} was given.")
+    mesh = np.meshgrid(*(axis.coordinates for axis in grid.axes), indexing="ij")
+    try:
+        found: Any = function(*mesh)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"Argument `{name}` must take {len(mesh)} arrays of coordinates, but calling it fails: "
+                         f"{error}") from error  # fmt: skip
+    several = isinstance(found, (tuple, list)) or (len(mesh) > 1 and np.ndim(found) > 0)
+    values = [checks.numbers(name, part) for part in (found if several else [found])]
+    if not all(np.all(np.abs(value) <= checks.LARGEST) for value in values):
+        raise InputError(f"Argument `{name}` must return finite {what} of at most {checks.LARGEST:g}, but it does not.")
+    return values
 
 
 def _interpolated(grid: Grid, images: list[np.ndarray], name: str, waves: Waves | None = None) -> Map:
@@ -126,11 +179,10 @@ def _interpolated(grid: Grid, images: list[np.ndarray], name: str, waves: Waves 
     inside, between = np.full(grid.size, True), False
     corners: list[list[tuple[np.ndarray, np.ndarray]]] = []
     for axis, image in zip(grid.axes, images, strict=True):
-        if not np.all(np.isfinite(image)):
-            raise InputError("Argument `function` must return finite coordinates, but it does not.")
         z = (image - axis.low) / axis.spacing
         z = np.where(np.abs(z - np.rint(z)) < ON_POINT, np.rint(z), z)
         if isinstance(axis.ends, Periodic):
+            z = np.mod(z, axis.points)
             below = np.floor(z).astype(int)
             share = z - below
             pair = (below % axis.points, (below + 1) % axis.points)
@@ -178,18 +230,20 @@ def Translation(grid: Grid, axis: Axis, by: float) -> Map:
         >>> fields.Translation(fields.Grid(given=[day]), day, 24.5)
         <translation by 24.5 on a grid of shape (241,), linear between grid points>
     """
-    checks.kind("grid", grid, Grid, "a Grid")
+    _check_even(grid)
     place = grid.place(axis)
     by = checks.number("by", by)
     checks.finite("by", by)
-    if by == 0:
-        raise InputError("Argument `by` must not be zero, because every field is the same after no translation.")
-    if not isinstance(axis.ends, Periodic) and abs(by) > axis.high - axis.low:
+    steps, around = by / axis.spacing, isinstance(axis.ends, Periodic)
+    steps = float(np.mod(steps, axis.points)) if around else steps
+    if min(abs(steps), abs(steps - axis.points) if around else np.inf) < ON_POINT:
+        raise InputError("Argument `by` must not be zero, nor a whole number of periods, because every field is the "
+                         "same after no translation.")  # fmt: skip
+    if not around and abs(by) > axis.high - axis.low:
         raise InputError(f"Argument `by` must be shorter than the axis, {axis.high - axis.low:g}, but {by:g} was "
                          "given.")  # fmt: skip
     waves = None
-    if isinstance(axis.ends, Periodic):
-        steps = by / axis.spacing
+    if around:
         whole = np.floor(steps + ON_POINT)
         share = max(0.0, steps - whole) if abs(steps - np.rint(steps)) >= ON_POINT else 0.0
         angle = 2 * np.pi * ((np.arange(axis.points) + 1) // 2) / axis.points
@@ -197,7 +251,7 @@ def Translation(grid: Grid, axis: Axis, by: float) -> Map:
         values = np.abs(1 - image) ** 2
         waves = line_waves(grid, place, np.where(values < ROUNDED * values.max(), 0.0, values), 0)
     images = _mesh(grid)
-    images[place] = images[place] + by
+    images[place] = images[place] + steps * axis.spacing
     return _interpolated(grid, images, f"translation by {by:g}", waves)
 
 
@@ -213,7 +267,7 @@ def Mirror(grid: Grid, axis: Axis, about: float | None = None) -> Map:
         axis: along which.
         about: $c$; by default the middle of the axis.
     """
-    checks.kind("grid", grid, Grid, "a Grid")
+    _check_even(grid)
     place, middle = grid.place(axis), (axis.low + axis.high) / 2
     centre = middle if about is None else checks.number("about", about)
     checks.finite("about", centre)
@@ -237,7 +291,9 @@ def Rotation(grid: Grid, angle: float, axes: tuple[Axis, Axis] | None = None, ab
         axes: the plane; by default the two axes of a grid that has two.
         about: the centre, two numbers; by default the middle of the axes.
     """
-    checks.kind("grid", grid, Grid, "a Grid")
+    _check_even(grid)
+    if axes is not None and not (isinstance(axes, (tuple, list)) and len(axes) == 2):
+        raise InputError(f"Argument `axes` must be two axes of the grid, but {axes!r} was given.")
     if axes is None and len(grid.axes) != 2:
         raise InputError(f"Argument `axes` must name two axes of the grid, because it has {len(grid.axes)}.")
     first, second = (0, 1) if axes is None else (grid.place(axes[0]), grid.place(axes[1]))
@@ -247,13 +303,15 @@ def Rotation(grid: Grid, angle: float, axes: tuple[Axis, Axis] | None = None, ab
     centre = checks.numbers("about", centre)
     if centre.shape != (2,):
         raise InputError(f"Argument `about` must be two numbers, but its shape is {centre.shape}.")
-    turn = np.deg2rad(checks.number("angle", angle))
-    checks.finite("angle", turn)
+    checks.finite("about", centre)
+    angle = checks.number("angle", angle)
+    checks.finite("angle", angle)
+    turn = np.deg2rad(np.fmod(angle, 360.0))
     images = _mesh(grid)
     x, y = images[first] - centre[0], images[second] - centre[1]
     images[first] = centre[0] + np.cos(turn) * x - np.sin(turn) * y
     images[second] = centre[1] + np.sin(turn) * x + np.cos(turn) * y
-    return _interpolated(grid, images, f"rotation by {float(angle):g} degrees")
+    return _interpolated(grid, images, f"rotation by {angle:g} degrees")
 
 
 def Permutation(grid: Grid, places: Any) -> Map:
@@ -268,14 +326,11 @@ def Permutation(grid: Grid, places: Any) -> Map:
         InputError: unless there is one place of the grid for each point.
     """
     checks.kind("grid", grid, Grid, "a Grid")
-    table = np.asarray(places)
+    table = _places(grid, places)
     if table.size != grid.size or table.ndim not in (1, len(grid.axes)):
         raise InputError(f"Argument `places` must map the {grid.size} points of the grid to themselves, but it has "
                          f"{table.size} entries.")  # fmt: skip
-    whole = checks.numbers("places", table)
-    if not np.all((whole == np.rint(whole)) & (whole >= 0) & (whole < grid.size)):
-        raise InputError(f"Argument `places` must be whole numbers from 0 to {grid.size - 1}, but it is not.")
-    flat = whole.astype(int).reshape(-1, 1)
+    flat = table.reshape(-1, 1)
     return Map(grid, flat, np.ones(flat.shape), np.ones(grid.size), "permutation")
 
 
@@ -290,14 +345,13 @@ class LinearMap(Map):
 
     def __init__(self, grid: Grid, matrix: Any):
         checks.kind("grid", grid, Grid, "a Grid")
-        sparse = scipy.sparse.issparse(matrix)
-        table: Any = matrix.toarray() if sparse else checks.numbers("matrix", matrix)
+        table = checks.numbers("matrix", matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
         if table.shape != (grid.size, grid.size):
             raise InputError(f"Argument `matrix` must be square, {grid.size} x {grid.size} for this grid, but its "
                              f"shape is {table.shape}.")  # fmt: skip
         checks.finite("matrix", table)
-        super().__init__(grid, None, None, np.ones(grid.size), "linear map")
-        self.matrix = table
+        self.grid, self.places, self.shares, self.inside = grid, None, None, np.ones(grid.size)
+        self.name, self.interpolated, self.waves, self.matrix = "linear map", False, None, table
 
     def apply(self, field: Any) -> Any:
         r"""$S \phi$."""
@@ -380,17 +434,12 @@ def Infinitesimal(grid: Grid, velocity: Callable[..., Any], within: Operator | N
         >>> x, y = fields.Axis(-1, 1, points=9), fields.Axis(-1, 1, points=9)
         >>> turn = fields.Infinitesimal(fields.Grid(given=[x, y]), lambda x, y: (-y, x))
     """
-    checks.kind("grid", grid, Grid, "a Grid")
-    if not callable(velocity):
-        raise InputError(f"Argument `velocity` must be a function of the coordinates, but {velocity!r} was given.")
-    mesh = np.meshgrid(*(axis.coordinates for axis in grid.axes), indexing="ij")
-    speeds = velocity(*mesh)
-    speeds = [speeds] if len(mesh) == 1 and not isinstance(speeds, (tuple, list)) else list(speeds)
-    if len(speeds) != len(mesh) or any(np.shape(v) not in ((), grid.shape) for v in speeds):
-        raise InputError(f"Argument `velocity` must return {len(mesh)} numbers or arrays of shape {grid.shape}, but it "
-                         f"returned the shapes {[np.shape(v) for v in speeds]}.")  # fmt: skip
-    flat = [np.broadcast_to(np.asarray(v, float), grid.shape).ravel() for v in speeds]
-    checks.finite("velocity", np.array(flat))
+    _check_even(grid)
+    speeds = _called("velocity", velocity, grid, "velocities")
+    if len(speeds) != len(grid.axes) or any(v.shape not in ((), grid.shape) for v in speeds):
+        raise InputError(f"Argument `velocity` must return {len(grid.axes)} numbers or arrays of shape {grid.shape}, "
+                         f"but it returned the shapes {[v.shape for v in speeds]}.")  # fmt: skip
+    flat = [np.broadcast_to(v, grid.shape).ravel() for v in speeds]
     moving = [i for i, v in enumerate(flat) if np.any(v != 0)]
     if not moving:
         raise InputError("Argument `velocity` must move some coordinate, but it is zero.")

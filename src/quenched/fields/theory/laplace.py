@@ -137,7 +137,10 @@ def laplace(problem: Problem, fit: Any, *, unit_information: bool = False) -> La
     if isinstance(problem.link, Density):
         raise InputError("Argument `problem` must not have the link Density, because at a bound P = 0 the posterior is "
                          "no Gaussian: use LogDensity.")  # fmt: skip
-    if getattr(fit, "modes", None) is not None:
+    unit_information = checks.flag("unit_information", unit_information)
+    if isinstance(getattr(fit, "modes", None), Modes):
+        if fit.modes.grid != problem.grid:
+            raise InputError("Argument `fit` must be of this problem, but it lives on another grid.")
         return _in_modes(problem, fit, unit_information)
     return _on_points(problem, problem.grid.check("fit", getattr(fit, "field", fit)), unit_information)
 
