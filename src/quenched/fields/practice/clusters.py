@@ -33,6 +33,8 @@ MODES = 24
 """The smoothest modes that take part."""
 STRENGTHS = 10.0 ** np.arange(2.0, -4.01, -1.0)
 """Strengths that are tried, of values of unit variance, from the smoothest on."""
+STRONGEST = 1e10
+"""The largest strength that can be given, of values of unit variance; its inverse is the smallest."""
 STEPS, CLOSE = 2000, 1e-6
 """Steps of EM at most, and the gain of the last one for each row."""
 FEW = 3
@@ -111,6 +113,10 @@ def learn(
     centre = float(weights @ values / n)
     size = float(np.sqrt(weights @ (values - centre) ** 2 / n)) or 1.0
     y = (values - centre) / size
+    if strength is not None and not 1 / STRONGEST <= strength * size**2 <= STRONGEST:
+        raise InputError(f"Argument `strength` must be between {1 / STRONGEST / size**2:.2g} and "
+                         f"{STRONGEST / size**2:.2g} for values with a deviation of {size:.2g}, but {strength:g} was "
+                         "given.")  # fmt: skip
     modes = ThinPlate(grid, 2).modes(MODES)
     B, rough = grid.interpolation(rows) @ modes.given, grid.cell * modes.values.ravel()
     begun = [_start(B, rough, y, count, random) for _ in range(starts)]
@@ -141,8 +147,14 @@ def _start(B: np.ndarray, rough: np.ndarray, y: np.ndarray, count: int, random: 
     for _ in range(count):
         some = random.choice(len(y), min(FEW, len(y)), replace=False)
         H = B[some].T @ B[some] + np.diag(np.maximum(rough, 1e-3 * len(B[0]) / len(B)))
-        c.append(linalg.solve(H, B[some].T @ y[some], assume_a="pos"))
+        c.append(_solve(H, B[some].T @ y[some]))
     return np.stack(c, axis=1)
+
+
+def _solve(H: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The solution of positive equations, in units in which the diagonal is 1: rough modes have very strong priors."""
+    unit = 1 / np.sqrt(np.diag(H))
+    return unit * linalg.solve(unit[:, None] * H * unit, unit * right, assume_a="pos")
 
 
 def _settle(B: np.ndarray, prior: np.ndarray, y: np.ndarray, weights: np.ndarray, c: np.ndarray) -> Any:
@@ -161,8 +173,8 @@ def _settle(B: np.ndarray, prior: np.ndarray, y: np.ndarray, weights: np.ndarray
             return None
         p = a.sum(axis=0) / n
         c = np.stack([
-            linalg.solve(B.T @ (a[:, k, None] * B) / v + np.diag(prior) + 1e-10 * n * np.eye(len(prior)),
-                         B.T @ (a[:, k] * y) / v, assume_a="pos")
+            _solve(B.T @ (a[:, k, None] * B) / v + np.diag(prior) + 1e-10 * n * np.eye(len(prior)),
+                   B.T @ (a[:, k] * y) / v)
             for k in range(m)
         ], axis=1)  # fmt: skip
         v = max(float(np.sum(a * (y[:, None] - B @ c) ** 2) / n), NOISELESS)
