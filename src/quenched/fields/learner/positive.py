@@ -55,7 +55,7 @@ def _newton(problem: Problem, P: np.ndarray, G: np.ndarray, free: np.ndarray) ->
     r"""Newton's step with the constraint: $K + N/P^2$ on the free components, bordered by the normalisation."""
     grid, N = problem.grid, np.asarray(problem.likelihood.counts)  # pyright: ignore[reportAttributeAccessIssue]
     seen = (N > 0).ravel()
-    H = np.array(problem.operator.matrix if type(problem.link) is Density else _bends(problem, P) / grid.cell)
+    H = np.array(_prior_matrix(problem, P))
     H[np.diag_indices_from(H)] += np.where(seen, N.ravel() / np.where(seen, P.ravel(), 1.0) ** 2, 0.0) / grid.cell
     rows = each_x(grid)
     on = free.ravel()
@@ -67,6 +67,18 @@ def _newton(problem: Problem, P: np.ndarray, G: np.ndarray, free: np.ndarray) ->
     move = np.zeros(P.size)
     move[on] = found[: int(on.sum())]
     return move.reshape(P.shape)
+
+
+def _prior_matrix(problem: Problem, P: np.ndarray) -> np.ndarray:
+    """Second derivatives of the prior per volume; of one that is not convex the absolute values of its eigenvalues."""
+    if type(problem.link) is not Density:
+        return _bends(problem, P) / problem.grid.cell
+    if problem.parts is not None:
+        return problem.operator.matrix
+    found = type(problem.prior).expand(problem.prior, P)
+    bends = _bends(problem, P) if found is None else found[2]()
+    values, vectors = np.linalg.eigh((bends + bends.T) / (2 * problem.grid.cell))
+    return (vectors * np.abs(values)) @ vectors.T
 
 
 @double
