@@ -7,16 +7,18 @@ at $x$. A kernel is $C = (K + m^2 I)^{-1}$ with the operator of the prior, or an
 from __future__ import annotations
 
 import abc
+import functools
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.types import InputError, Real, real
+from quenched.core.types import QUICK, Array, InputError, Real, real
 from quenched.fields.model.grid import Grid
-from quenched.fields.model.links import Density, Direct
+from quenched.fields.model.links import Density, Direct, Link
 from quenched.fields.model.operators import Mass, Operator, check_operator
 from quenched.fields.model.priors import combined, operator_of
 from quenched.fields.model.problem import Problem
@@ -41,7 +43,11 @@ def _of_log(problem: Problem, log_density: np.ndarray) -> Any:
 
 
 def _counts(problem: Problem) -> np.ndarray:
-    return np.asarray(problem.likelihood.counts)  # pyright: ignore[reportAttributeAccessIssue]
+    N = problem.likelihood.expected_counts(problem.grid)
+    if N is None:
+        raise InputError("Argument `start` must be Uniform() or Given(field) for data that are no points of a density, "
+                         f"but the data are `{type(problem.likelihood).__name__}`.")  # fmt: skip
+    return np.asarray(N)
 
 
 def _kernel(problem: Problem, operator: Operator | None, mass: Real) -> Operator:
@@ -172,15 +178,15 @@ def convex(problem: Problem) -> bool:
     $g$, and $\ln \int e^g$ is convex. So has that of $g$ under a prior about $g$, and that of a regression whose
     likelihood is convex. The others need not have.
     """
-    if problem.parts is None or not problem.likelihood.convex:
+    link, data = problem.link, problem.likelihood
+    if problem.parts is None or not (data.convex or (data.convex_in_density and isinstance(link, Density))):
         return False
-    link = problem.link
     return isinstance(link, Density) or link.linear or (link.exponential and blind(problem))
 
 
 def usual(problem: Problem) -> tuple[Start, ...]:
     """Where to begin if nothing is said: several places, unless there is only one minimum."""
-    if convex(problem) or isinstance(problem.link, Direct) or not hasattr(problem.likelihood, "counts"):
+    if convex(problem) or isinstance(problem.link, Direct) or problem.likelihood.expected_counts(problem.grid) is None:
         return (Uniform(),)
     if problem.parts is None:
         return (Uniform(), Empirical())
@@ -192,4 +198,14 @@ def begin(start: Any, problem: Problem) -> np.ndarray:
     if not isinstance(start, Start):
         raise InputError(f"Argument `start` must be a start, such as Uniform() or Kernel(mass=0.1), but {start!r} was "
                          "given.")  # fmt: skip
-    return np.asarray(problem.link.project(start.field(problem)), dtype=np.float64)
+    return projected(problem, np.asarray(start.field(problem), dtype=np.float64))
+
+
+def projected(problem: Problem, field: np.ndarray) -> np.ndarray:
+    """The field that fulfils the normalisation."""
+    return np.asarray(_project(problem.link, jnp.asarray(field)), dtype=np.float64)
+
+
+@functools.partial(jax.jit, compiler_options=QUICK)
+def _project(link: Link, field: Array) -> Array:
+    return link.project(field)
