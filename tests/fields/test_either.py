@@ -298,7 +298,9 @@ def test_local_alternatives_are_all_combinations():
         with jax.enable_x64(True):
             assert energy == pytest.approx(float(prior.energy(field)), abs=ALGEBRA)
         np.testing.assert_allclose(slope, differences(lambda f, prior=prior: prior.expand(f)[0], field), atol=GRADIENT)
-        np.testing.assert_allclose(matrix(), differences(lambda f, prior=prior: prior.expand(f)[1], field), atol=GRADIENT)
+        np.testing.assert_allclose(
+            matrix(), differences(lambda f, prior=prior: prior.expand(f)[1], field), atol=GRADIENT
+        )
         np.testing.assert_allclose(prior.responsibilities(field).sum(axis=0), 1)
 
 

@@ -17,8 +17,8 @@ from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.matrices import LearningMatrix, Newton
-from quenched.fields.learner.newton import InModes, OnPoints, descend, projected
-from quenched.fields.learner.starts import begin, blind, convex, usual
+from quenched.fields.learner.newton import InModes, OnPoints, descend
+from quenched.fields.learner.starts import begin, blind, convex, projected, usual
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
@@ -90,6 +90,9 @@ def solve(
     if modes is not None:
         return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, method, max_steps)
     fits = [arrive(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]
+    if starts is None and problem.link.even:  # a sign that changes somewhere is a kink for the prior, not for the data
+        mixed = [fit.field for fit in fits if fit.field.min() < 0 < fit.field.max()]
+        fits += [arrive(problem, method, np.abs(field), tolerance, max_steps) for field in mixed]
     found = [fit for fit in fits if fit.converged] or fits
     least = min(fit.energy for fit in found)
     best = next(fit for fit in found if fit.energy <= least + ROUNDING * (1 + abs(least)))  # the first, not by rounding

@@ -301,3 +301,15 @@ def temper(prior: Prior, beta: float) -> Prior:
 def uncertain(prior: Prior) -> bool:
     """Whether there are alternatives in a prior."""
     return any(isinstance(part, Either) for part in (prior.parts if isinstance(prior, And) else (prior,)))
+
+
+def templates_of(prior: Prior) -> tuple[tuple[Gaussian, ...], np.ndarray]:
+    """The alternatives of a prior and their probabilities; of its first part with some if others are not Gaussian."""
+    parts = prior.parts if isinstance(prior, And) else (prior,)
+    if all(isinstance(part, (Gaussian, Either)) for part in parts):
+        found = resolve(prior)
+        return found.gaussians, found.weights
+    first = next((part for part in parts if isinstance(part, Either)), None)
+    if first is None:
+        raise InputError("Argument `prior` must have alternatives, such as a | b, but it has none.")
+    return first.priors, np.asarray(first.weights)
