@@ -65,11 +65,12 @@ def _newton(problem: Problem, P: np.ndarray, G: np.ndarray, free: np.ndarray) ->
 
 
 def _hessian(problem: Problem, P: np.ndarray) -> np.ndarray:
-    """$K + N/P^2$ for points of a density and a Gaussian prior about it; else by automatic differentiation."""
+    """$K + N/P^2$ for points of a density and a prior with a closed form; else by automatic differentiation."""
     N = getattr(problem.likelihood, "counts", None)
-    if N is None or type(problem.link) is not Density or problem.parts is None:
+    prior = type(problem.prior).expand(problem.prior, P) if N is not None and type(problem.link) is Density else None
+    if prior is None:
         return problem.hessian(P)
-    H, N = problem.grid.cell * np.array(problem.operator.matrix), np.asarray(N).ravel()
+    H, N = np.array(prior[2]()), np.asarray(N).ravel()
     H.flat[:: len(H) + 1] += np.where(N > 0, N / np.where(N > 0, P.ravel(), 1.0) ** 2, 0.0)
     return H
 
