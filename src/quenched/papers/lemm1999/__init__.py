@@ -21,9 +21,5 @@ NOT_BUILT = {
     "figure_10": "The same for other data: OR of priors is not built.",
     "figure_11": "Weights of a mixture of priors over temperature: OR of priors is not built.",
     "figure_12": "Potentials that are not quadratic: only Gaussian priors are built.",
-    **{
-        f"figure_{number}": "Density estimation with a mixture of two templates: OR of priors is not built."
-        for number in range(23, 29)
-    },
 }
 """Figures of the paper that are not computed, and why."""
