@@ -5,9 +5,10 @@ $$E(\phi) = -\sum_i \ln p(y_i | x_i, \phi) + \sum_j \tfrac12 \big(\phi - t_j,\, 
 up to what does not depend on the field. Priors are combined by `&`: both hold. Nothing is solved here.
 
 `Problem.energy` is the one definition, in JAX. `Problem.expand` is the same with its derivatives on the host, without
-compiling anything where likelihood and link have closed forms: with the shares $p$ of the points at each $x$, what the
-prior is about has the derivatives $J = I - 1 p^T$ for $L = g - \ln \int e^g$, so that the Hessian is
-$$H = J^T v K J + \sum_x (n_x - q_x)(\mathrm{diag}\, p - p p^T), \qquad q_x = \int dy\, K(L - t) .$$
+compiling anything where likelihood, link and prior have closed forms: with the shares $p$ of the points at each $x$,
+what the prior is about has the derivatives $J = I - 1 p^T$ for $L = g - \ln \int e^g$, so that the Hessian is
+$$H = J^T M J + \sum_x (n_x - q_x)(\mathrm{diag}\, p - p p^T)$$
+of the matrix $M$ of the prior, $v K$ if it is Gaussian, and its pull $q_x$ at each $x$, $\int dy\, K(L - t)$.
 [lemm1999, eq. (160)]
 """
 
@@ -107,39 +108,28 @@ class Problem(eqx.Module):
             field: of the shape of the grid.
 
         Returns:
-            Energy, slope and Hessian: in closed form for exponential links and for regression, if the likelihood has
-            one and the prior is Gaussian; otherwise by automatic differentiation.
+            Energy, slope and Hessian: in closed form for exponential links and for regression, if likelihood and
+            prior have one, as Gaussian priors do; otherwise by automatic differentiation.
         """
-        simple = self.parts is not None and (self.link.linear or self.link.exponential)
-        data = self.likelihood.expand(self.link, field) if simple else None
+        closed = self.link.linear or self.link.exponential
+        data = self.likelihood.expand(self.link, field) if closed else None
         if data is None:
             return self._expand_by_jax(field)
-        loss, slope, curvature = data
         (X, Y), about, p = self.grid.blocks, field, None
         if not self.link.linear:
             about = field - self.log_integral(field)
             p = (self.grid.weights * np.exp(about)).reshape(X, Y)
-        energy, pull = loss, np.zeros((X, Y))
-        for part in self.parts or []:
-            off = about - np.asarray(part.mean)
-            push = self.grid.cell * np.asarray(part.operator.apply(off))
-            energy, pull = energy + 0.5 * float(np.sum(off * push)), pull + push.reshape(X, Y)
+        before = type(self.prior).expand(self.prior, about)  # Equinox is slow to bind methods
+        if before is None:
+            return self._expand_by_jax(field)
+        loss, slope, curvature = data
+        energy, pull = loss + before[0], np.reshape(before[1], (X, Y))
+        bends = before[2] if self.parts is None else lambda: self.grid.cell * self.operator.matrix  # kept, not added up
         if p is None:
-            return Expansion(energy, loss, slope.ravel() + pull.ravel(), lambda: self._hessian(curvature))
+            return Expansion(energy, loss, slope.ravel() + pull.ravel(), lambda: curvature.matrix() + bends())
         q = pull.sum(axis=1)
         whole = slope.reshape(X, Y) + pull - q[:, None] * p
-        return Expansion(energy, loss, whole.ravel(), lambda: self._hessian(curvature, p, q))
-
-    def _hessian(self, curvature: Curvature, p: Any = None, q: Any = None) -> np.ndarray:
-        """The closed form."""
-        M, H = self.grid.cell * self.operator.matrix, curvature.matrix()
-        if p is None:
-            return H + M
-        X, Y = p.shape
-        gone = np.kron(np.eye(X), np.ones((1, Y)))
-        P, seen = gone * p.ravel(), gone @ M
-        across = seen.T @ P
-        return H + M - across - across.T + P.T @ (seen @ gone.T) @ P - ShareCurvature(q, p).matrix()
+        return Expansion(energy, loss, whole.ravel(), lambda: _along(bends(), curvature, p, q))
 
     @double
     def _expand_by_jax(self, field: np.ndarray) -> Expansion:
@@ -177,6 +167,15 @@ class Problem(eqx.Module):
     def value(self, field: Any) -> float:
         """The energy as a number."""
         return float(_derivatives(self, jnp.asarray(field, float))[0][0])
+
+
+def _along(M: np.ndarray, curvature: Curvature, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The closed form of the Hessian along the constraint: shares `p`, pull of the prior `q` and its matrix `M`."""
+    X, Y = p.shape
+    gone = np.kron(np.eye(X), np.ones((1, Y)))
+    P, seen = gone * p.ravel(), gone @ M
+    across = seen.T @ P
+    return curvature.matrix() + M - across - across.T + P.T @ (seen @ gone.T) @ P - ShareCurvature(q, p).matrix()
 
 
 @functools.partial(jax.jit, compiler_options=QUICK)
