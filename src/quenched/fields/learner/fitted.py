@@ -35,6 +35,8 @@ class Fitted:
         hessian: the Hessian in modes.
         data_hessian: the part of the data in it, where it does not depend on the field.
         steps: energy, energy of the data, length and residual of every step.
+        gap: how far the energy is above the least one at most, where it is convex and the method knows.
+        fields: those of all `minima`, in the same order.
     """
 
     field: np.ndarray
@@ -49,6 +51,8 @@ class Fitted:
     hessian: np.ndarray | None = None
     data_hessian: np.ndarray | None = None
     steps: tuple[tuple[float, float, float, float], ...] = ()
+    gap: float | None = None
+    fields: tuple[np.ndarray, ...] = ()
 
     @property
     def converged(self) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from quenched.core import checks
-from quenched.core.types import Array, InputError
+from quenched.core.types import InputError
 from quenched.fields.model.grid import Axis, Dirichlet, Grid, Periodic
 
 

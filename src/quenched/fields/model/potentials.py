@@ -29,16 +29,14 @@ from scipy import sparse
 
 from quenched.core import checks
 from quenched.core.types import Array, InputError, Real, double, is_traced, real
-from quenched.fields.model.expansion import Curvature
 from quenched.fields.model.filters import FilterBank
 from quenched.fields.model.grid import Grid
-from quenched.fields.model.operators import Modes
-from quenched.fields.model.priors import Prior
+from quenched.fields.model.priors import Prior, PriorExpansion
 
 FAR, NEAR, FALL = 1e8, 1e2, 1e3
 """A potential has no minimum if far out it is below minus this multiple of its largest value nearby."""
-ALONE = 1e-300
-"""A square below this is zero."""
+STEEP, ALONE = 1e12, 1e-300
+"""The largest weight of a parabola; and a square below this is zero."""
 
 
 def _library(s: Any) -> Any:
@@ -70,9 +68,10 @@ class PotentialFunction(eqx.Module):
         return np.asarray(jax.jvp(slope, (jnp.asarray(s),), (jnp.ones(np.shape(s)),))[1])
 
     def parabola(self, s: np.ndarray) -> np.ndarray:
-        r"""Curvatures of parabolas that touch $\psi$ at $s$ and lie above it: by default $\max(\psi'(s)/s, \psi''(s), 0)$.
+        r"""Curvatures of parabolas that touch $\psi$ at $s$ and lie above it.
 
-        For an even function of $s$ that is concave in $s^2$ it is $\psi'(s)/s$: reweighting.
+        They are $\psi'(s)/s$, iterated reweighting, for an even function that is concave in $s^2$. By default the
+        largest of this, $\psi''(s)$ and zero.
         """
         small = np.abs(s) < np.sqrt(ALONE)
         ratio = self.slope(s) / np.where(small, 1.0, s)
@@ -205,7 +204,7 @@ class AbsoluteValue(PotentialFunction):
 
 
 class Cup(PotentialFunction):
-    r"""$\psi(s) = a\,[1 - 1/(1 + (|s - s_0|/b)^\gamma)]$: flat tails, so that one large step is cheaper than many small ones.
+    r"""$\psi(s) = a\,[1 - 1/(1 + (|s - s_0|/b)^\gamma)]$, flat far out: a large step costs less than many small ones.
 
     A negative height inverts it: the potential falls to its value far out, and differences are pushed away from $s_0$.
     [lemm1999, figure 12, erratum F12: with a cusp for $\gamma \le 1$]
@@ -255,7 +254,7 @@ class Cup(PotentialFunction):
 
     def value(self, s: Any) -> Any:
         r"""$a\, u/(1 + u)$."""
-        _, u, alone = self._scaled(s)
+        u = self._scaled(s)[1]
         if isinstance(self.power, (int, float)) and self.power == 2:
             u = ((s - self.centre) / self.width) ** 2  # with its curvature at zero
         return self.height * (1 - 1 / (1 + u))
@@ -331,32 +330,8 @@ class Smoothed(PotentialFunction):
         return ratio if isinstance(self.potential, (AbsoluteValue, Cup)) else np.maximum(ratio, self.bend(s))
 
 
-class FilteredCurvature(Curvature):
-    """$W^T B W$, kept as a sparse matrix.
-
-    Attributes:
-        sparse: the matrix.
-    """
-
-    def __init__(self, matrix: sparse.csr_array):
-        self.sparse = matrix
-
-    def matrix(self) -> np.ndarray:
-        """Dense."""
-        return self.sparse.toarray()
-
-    def project(self, modes: Modes) -> np.ndarray:
-        """By a sparse product first."""
-        return modes.matrix.T @ (self.sparse @ modes.matrix)
-
-    def apply(self, fields: np.ndarray) -> np.ndarray:
-        """By a sparse product."""
-        flat = np.reshape(fields, (-1, self.sparse.shape[0]))
-        return (self.sparse @ flat.T).T.reshape(np.shape(fields))
-
-
 class Potential(Prior):
-    r"""A potential of filtered differences: $\int dx\, \psi(\omega(x))$ with $\omega = W(\phi - t)$. [lemm1999, eq. (589)]
+    r"""A potential of filtered differences, $\int dx\, \psi(\omega)$ with $\omega = W(\phi - t)$. [lemm1999, eq. (589)]
 
     Attributes:
         filter: $W$, such as `Gradient(grid)`.
@@ -403,36 +378,43 @@ class Potential(Prior):
 
     def differences(self, field: np.ndarray) -> np.ndarray:
         r"""$\omega$ `[components, places]`, on the host."""
-        return self.filter.respond(np.asarray(field, dtype=np.float64) - np.asarray(self.mean))
+        return self.filter.respond(np.reshape(field, self.grid.shape).astype(np.float64) - np.asarray(self.mean))
 
     def lengths(self, omega: np.ndarray) -> np.ndarray:
         """What the potential is a function of."""
         return np.sqrt(np.sum(omega**2, axis=0, keepdims=True)) if self.together else omega
 
-    def expand(self, field: np.ndarray) -> tuple[float, np.ndarray, FilteredCurvature]:
-        """Energy, slope and curvature in closed form on the host."""
+    def expand(self, field: np.ndarray) -> PriorExpansion:
+        """Energy, slope and curvature in closed form on the host; where there is a cusp, those beside it."""
         omega = self.differences(field)
         length = self.lengths(omega)
         v, W = self.grid.cell, self.filter.matrix
         energy = v * float(np.sum(self.psi.value(length)))
         pull = v * self.psi.slope(length) * self.directions(omega, length)
-        return energy, (W.T @ pull.ravel()).reshape(field.shape), FilteredCurvature(self.curve(omega, exact=True))
+        return energy, (W.T @ pull.ravel()).reshape(field.shape), lambda: self.curve(omega).toarray()
 
     def directions(self, omega: np.ndarray, length: np.ndarray) -> np.ndarray:
         """Derivatives of the lengths by the components; zero where the length is."""
         return omega / np.where(length > 0, length, 1.0) if self.together else np.ones(omega.shape)
 
-    def curve(self, omega: np.ndarray, *, exact: bool) -> sparse.csr_array:
-        r"""$W^T B W$ with the second derivatives of the potential (`exact`), or with those of parabolas above it."""
+    def curve(self, omega: np.ndarray, share: float = 0.0) -> sparse.csr_array:
+        r"""$W^T B W$ with the second derivatives of the potential.
+
+        Args:
+            omega: the filtered differences `[components, places]`.
+            share: if positive, second derivatives are at least this share of those of parabolas above the potential;
+                with 1 they are those.
+        """
         length, W = self.lengths(omega), self.filter.matrix
-        if not exact:
-            weights = np.broadcast_to(self.psi.parabola(length), omega.shape)
-            return sparse.csr_array(self.grid.cell * (W.T @ (sparse.diags_array(weights.ravel()) @ W)))
-        along = self.psi.bend(length)
+        along = self.psi.bend(length) if share < 1 else np.zeros(length.shape)
+        if share > 0:
+            parabolas = np.minimum(self.psi.parabola(length), STEEP)
+            along = np.maximum(along, share * parabolas)
         if not self.together:
             return sparse.csr_array(self.grid.cell * (W.T @ (sparse.diags_array(along.ravel()) @ W)))
         n, some = self.directions(omega, length), length > 0
         across = np.where(some, self.psi.slope(length) / np.where(some, length, 1.0), along)
+        across = across if share == 0 else np.maximum(across, along)
         B = [[sparse.diags_array((along * a * b + across * (float(i == j) - a * b))[0]) for j, b in enumerate(n)]
              for i, a in enumerate(n)]  # fmt: skip
         return sparse.csr_array(self.grid.cell * (W.T @ (sparse.block_array(B, format="csr") @ W)))
