@@ -5,9 +5,13 @@ from quenched.fields.learner.fit import fit
 from quenched.fields.learner.fitted import Fitted, FittedDensity, FittedFunction
 from quenched.fields.learner.matrices import LearningMatrix, Newton
 from quenched.fields.learner.regression import regress
+from quenched.fields.learner.reweighting import Reweighting
 from quenched.fields.learner.solving import solve
+from quenched.fields.learner.sparse import Method
+from quenched.fields.learner.splitting import Splitting
 from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Truncated, Uniform
 from quenched.fields.model.components import ClassData, ClusterData, Components, VectorData
+from quenched.fields.model.filters import Convolution, Derivative, FilterBank, Gradient
 from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
 from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity, TrueFunction
 from quenched.fields.model.likelihoods import DensityData, GaussianData, Likelihood
@@ -25,6 +29,15 @@ from quenched.fields.model.noise import (
 )
 from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator, ThinPlate
 from quenched.fields.model.parametrisations import Bounded, Distribution, Logits, Unnormalised, check_link
+from quenched.fields.model.potentials import (
+    AbsoluteValue,
+    Cup,
+    Huber,
+    Potential,
+    PotentialFunction,
+    Quadratic,
+    Smoothed,
+)
 from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quadratic import Cumulative, QuadraticData
@@ -47,6 +60,7 @@ from quenched.fields.theory.laplace import Laplace, laplace
 
 __all__ = [
     "AbsoluteLoss",
+    "AbsoluteValue",
     "Axis",
     "BinnedData",
     "BlurredData",
@@ -54,17 +68,21 @@ __all__ = [
     "ClassData",
     "ClusterData",
     "Components",
+    "Convolution",
     "Coordinates",
     "Cumulative",
+    "Cup",
     "Dense",
     "Density",
     "DensityData",
+    "Derivative",
     "Difference",
     "Direct",
     "Dirichlet",
     "Distribution",
     "Empirical",
     "Filter",
+    "FilterBank",
     "Fitted",
     "FittedDensity",
     "FittedFunction",
@@ -73,7 +91,9 @@ __all__ = [
     "GaussianData",
     "GaussianNoise",
     "Given",
+    "Gradient",
     "Grid",
+    "Huber",
     "HuberNoise",
     "Infinitesimal",
     "InsensitiveNoise",
@@ -95,6 +115,7 @@ __all__ = [
     "Map",
     "Mass",
     "MaximumPosterior",
+    "Method",
     "Mirror",
     "MixtureNoise",
     "Newton",
@@ -103,14 +124,20 @@ __all__ = [
     "Operator",
     "Periodic",
     "Permutation",
+    "Potential",
+    "PotentialFunction",
     "Prior",
     "Problem",
+    "Quadratic",
     "QuadraticData",
+    "Reweighting",
     "RiskData",
     "Rotation",
     "RowData",
     "Rule",
     "Shifted",
+    "Smoothed",
+    "Splitting",
     "SquareRoot",
     "SquaredLoss",
     "Start",
