@@ -156,10 +156,10 @@ def test_a_cup_keeps_a_step_that_a_parabola_blurs_and_reports_every_minimum():
     problem = f.Problem(data, f.Direct(LINE), f.Potential(f.Gradient(LINE), f.Cup(10.0, 0.4, 2.0)))
     fit = f.solve(problem, start=[f.Given(np.full(12, 1.0)), f.Given(true)])
     assert np.diff(fit.field).max() > 1.5 > 1.0 > np.diff(blurred.field).max()
-    assert len(fit.minima) == len(fit.fields) == 2
+    assert len(fit.minima) == len(fit.met) == 2
     assert fit.minima[0] < fit.minima[1]
-    for energy, field in zip(fit.minima, fit.fields, strict=True):
-        at = problem.expand(field)
+    for energy, one in zip(fit.minima, fit.met, strict=True):
+        at = problem.expand(one.field)
         assert at.energy == pytest.approx(energy, rel=SAME)
         assert np.max(np.abs(at.slope)) < EXACT
         assert np.linalg.eigvalsh(at.hessian())[0] > 0

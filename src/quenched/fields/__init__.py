@@ -1,21 +1,24 @@
 """Fields: Bayesian learning of functions and densities on a grid, with priors that can be said in words."""
 
 from quenched.fields import theory
+from quenched.fields.learner.annealing import Annealed
 from quenched.fields.learner.fit import fit
-from quenched.fields.learner.fitted import Fitted, FittedDensity, FittedFunction
+from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
 from quenched.fields.learner.matrices import LearningMatrix, Newton
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.reweighting import Reweighting
 from quenched.fields.learner.solving import solve
 from quenched.fields.learner.sparse import Method
 from quenched.fields.learner.splitting import Splitting
-from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Truncated, Uniform
+from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Template, Truncated, Uniform
 from quenched.fields.model.components import ClassData, ClusterData, Components, VectorData
+from quenched.fields.model.either import Either, either
 from quenched.fields.model.filters import Convolution, Derivative, FilterBank, Gradient
 from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
 from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity, TrueFunction
 from quenched.fields.model.likelihoods import DensityData, GaussianData, Likelihood
 from quenched.fields.model.links import Density, Direct, Link, LogDensity, Shifted, SquareRoot
+from quenched.fields.model.locally import LocalEither, locally
 from quenched.fields.model.measurements import BinnedData, BlurredData, KernelData
 from quenched.fields.model.noise import (
     GaussianNoise,
@@ -53,14 +56,18 @@ from quenched.fields.model.symmetries import (
     Rotation,
     Translation,
 )
+from quenched.fields.practice.alternatives import Alternatives, weigh
 from quenched.fields.simulation import measure
 from quenched.fields.theory.curve import curve
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
 from quenched.fields.theory.laplace import Laplace, laplace
+from quenched.fields.theory.mean_field import find_bifurcations, mean_field
 
 __all__ = [
     "AbsoluteLoss",
     "AbsoluteValue",
+    "Alternatives",
+    "Annealed",
     "Axis",
     "BinnedData",
     "BlurredData",
@@ -80,10 +87,12 @@ __all__ = [
     "Direct",
     "Dirichlet",
     "Distribution",
+    "Either",
     "Empirical",
     "Filter",
     "FilterBank",
     "Fitted",
+    "FittedAlternatives",
     "FittedDensity",
     "FittedFunction",
     "Free",
@@ -108,6 +117,7 @@ __all__ = [
     "Likelihood",
     "LinearMap",
     "Link",
+    "LocalEither",
     "LogDensity",
     "LogLoss",
     "Logits",
@@ -141,6 +151,7 @@ __all__ = [
     "SquareRoot",
     "SquaredLoss",
     "Start",
+    "Template",
     "ThinPlate",
     "Translation",
     "TrueDensity",
@@ -152,10 +163,15 @@ __all__ = [
     "ZeroOneLoss",
     "check_link",
     "curve",
+    "either",
+    "find_bifurcations",
     "fit",
     "laplace",
+    "locally",
+    "mean_field",
     "measure",
     "regress",
     "solve",
     "theory",
+    "weigh",
 ]

@@ -18,8 +18,8 @@ from scipy import sparse
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome, Real, real
 from quenched.fields.learner.fitted import Fitted, FittedDensity
-from quenched.fields.learner.newton import projected
 from quenched.fields.learner.sparse import Method, SparseEnergy, factor, lowest
+from quenched.fields.learner.starts import projected
 from quenched.fields.model.links import Direct
 from quenched.fields.model.potentials import Potential, Quadratic, Smoothed
 from quenched.fields.model.problem import Problem

@@ -17,11 +17,11 @@ from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.matrices import LearningMatrix, Newton
-from quenched.fields.learner.newton import InModes, OnPoints, descend, projected
+from quenched.fields.learner.newton import InModes, OnPoints, descend
 from quenched.fields.learner.reweighting import Reweighting, has_potentials, splits
 from quenched.fields.learner.sparse import Method
 from quenched.fields.learner.splitting import Splitting
-from quenched.fields.learner.starts import begin, blind, convex, usual
+from quenched.fields.learner.starts import begin, blind, convex, projected, usual
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
@@ -97,14 +97,15 @@ def solve(
         fields = [begin(one, problem) for one in starts] if starts else None
         fits = method.descend(problem, fields, tolerance, max_steps)
     else:
-        fields = [begin(one, problem) for one in starts or usual(problem)]
-        fits = [_descended(problem, method, one, tolerance, max_steps) for one in fields]
+        fits = [arrive(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]
+    if starts is None and problem.link.even:  # a sign that changes somewhere is a kink for the prior, not for the data
+        mixed = [fit.field for fit in fits if fit.field.min() < 0 < fit.field.max()]
+        fits += [arrive(problem, method, np.abs(field), tolerance, max_steps) for field in mixed]
     found = [fit for fit in fits if fit.converged] or fits
     least = min(fit.energy for fit in found)
     best = next(fit for fit in found if fit.energy <= least + ROUNDING * (1 + abs(least)))  # the first, not by rounding
-    minima = sorted(_different([best, *fits]), key=lambda fit: fit.energy)
-    energies, fields = tuple(fit.energy for fit in minima), tuple(fit.field for fit in minima)
-    return dataclasses.replace(best, minima=energies, fields=fields, starts=len(fits))
+    met = sorted(_different([best, *fits]), key=lambda fit: fit.energy)
+    return dataclasses.replace(best, minima=tuple(fit.energy for fit in met), starts=len(fits), met=tuple(met))
 
 
 def _usual_method(problem: Problem) -> LearningMatrix | Method:
@@ -190,7 +191,7 @@ def _bump(problem: Problem) -> np.ndarray:
     return np.broadcast_to(field, grid.shape)
 
 
-def _descended(problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int) -> Fitted:
+def arrive(problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int) -> Fitted:
     """Where the iteration arrives from one field."""
     land = OnPoints(problem)
     data: Any = problem.likelihood

@@ -20,9 +20,9 @@ from scipy import sparse
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome, Real, real
 from quenched.fields.learner.fitted import Fitted, FittedDensity
-from quenched.fields.learner.newton import projected
 from quenched.fields.learner.reweighting import is_convex, relaxed
 from quenched.fields.learner.sparse import Factor, Method, SparseEnergy, factor
+from quenched.fields.learner.starts import projected
 from quenched.fields.model.links import Direct
 from quenched.fields.model.potentials import Potential
 from quenched.fields.model.problem import Problem
