@@ -6,10 +6,14 @@ from quenched.fields.learner.fit import fit
 from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
 from quenched.fields.learner.matrices import LearningMatrix, Newton
 from quenched.fields.learner.regression import regress
+from quenched.fields.learner.reweighting import Reweighting
 from quenched.fields.learner.solving import solve
+from quenched.fields.learner.sparse import Method
+from quenched.fields.learner.splitting import Splitting
 from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Template, Truncated, Uniform
 from quenched.fields.model.components import ClassData, ClusterData, Components, VectorData
 from quenched.fields.model.either import Either, either
+from quenched.fields.model.filters import Convolution, Derivative, FilterBank, Gradient
 from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
 from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity, TrueFunction
 from quenched.fields.model.likelihoods import DensityData, GaussianData, Likelihood
@@ -28,6 +32,15 @@ from quenched.fields.model.noise import (
 )
 from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator, ThinPlate
 from quenched.fields.model.parametrisations import Bounded, Distribution, Logits, Unnormalised, check_link
+from quenched.fields.model.potentials import (
+    AbsoluteValue,
+    Cup,
+    Huber,
+    Potential,
+    PotentialFunction,
+    Quadratic,
+    Smoothed,
+)
 from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quadratic import Cumulative, QuadraticData
@@ -52,6 +65,7 @@ from quenched.fields.theory.mean_field import find_bifurcations, mean_field
 
 __all__ = [
     "AbsoluteLoss",
+    "AbsoluteValue",
     "Alternatives",
     "Annealed",
     "Axis",
@@ -61,11 +75,14 @@ __all__ = [
     "ClassData",
     "ClusterData",
     "Components",
+    "Convolution",
     "Coordinates",
     "Cumulative",
+    "Cup",
     "Dense",
     "Density",
     "DensityData",
+    "Derivative",
     "Difference",
     "Direct",
     "Dirichlet",
@@ -73,6 +90,7 @@ __all__ = [
     "Either",
     "Empirical",
     "Filter",
+    "FilterBank",
     "Fitted",
     "FittedAlternatives",
     "FittedDensity",
@@ -82,7 +100,9 @@ __all__ = [
     "GaussianData",
     "GaussianNoise",
     "Given",
+    "Gradient",
     "Grid",
+    "Huber",
     "HuberNoise",
     "Infinitesimal",
     "InsensitiveNoise",
@@ -105,6 +125,7 @@ __all__ = [
     "Map",
     "Mass",
     "MaximumPosterior",
+    "Method",
     "Mirror",
     "MixtureNoise",
     "Newton",
@@ -113,14 +134,20 @@ __all__ = [
     "Operator",
     "Periodic",
     "Permutation",
+    "Potential",
+    "PotentialFunction",
     "Prior",
     "Problem",
+    "Quadratic",
     "QuadraticData",
+    "Reweighting",
     "RiskData",
     "Rotation",
     "RowData",
     "Rule",
     "Shifted",
+    "Smoothed",
+    "Splitting",
     "SquareRoot",
     "SquaredLoss",
     "Start",
