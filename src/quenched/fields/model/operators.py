@@ -332,7 +332,11 @@ class Waves(Operator):
         return Waves(self.grid, np.where(taken, smooth / (1 + self.grid.cell * variance * smooth), values), self.orders)
 
 
-def _factor(value: Any) -> float:
+def _factor(value: Any) -> Any:
+    """A factor that is not negative; one that JAX traces has no number yet."""
+    if is_traced(value):
+        return value
+    value = float(value) if isinstance(value, Array) and value.ndim == 0 else value
     if not isinstance(value, (int, float, np.number)) or not np.isfinite(value) or value < 0:
         raise InputError(f"An operator must be multiplied by a number that is not negative, but {value!r} was given: a "
                          "prior must be positive semi-definite.")  # fmt: skip
@@ -509,11 +513,13 @@ class Filter(Operator):
     def __add__(self, other: Operator) -> Operator:
         other = self._other(other)
         if isinstance(other, Filter):
-            return Filter(self.grid, np.concatenate([self.W, other.W]))
+            library: Any = jnp if is_traced(self.W) or is_traced(other.W) else np
+            return Filter(self.grid, library.concatenate([self.W, other.W]))
         return super().__add__(other)
 
     def __mul__(self, factor: float) -> Operator:
-        return Filter(self.grid, np.sqrt(_factor(factor)) * self.W)
+        factor = _factor(factor)
+        return Filter(self.grid, (jnp if is_traced(factor) else np).sqrt(factor) * self.W)
 
     __rmul__ = __mul__
 
