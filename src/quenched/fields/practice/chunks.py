@@ -79,12 +79,13 @@ def gather(X: Any, sample_weight: Any, lay: Callable[[Seen], Grid]) -> Seen:
     if first is None:
         raise InputError("Argument `X` must have at least one row with weight, but there is none.")
     if first.kept is not None:
-        return Seen(*first.kept, first.ends, first.size)
+        return Seen(first.kept[0], first.kept[1], first.ends, first.size)
     rows, weights = first.some
     grid = lay(Seen(rows, weights * (first.total / weights.sum()), first.ends, first.size, exact=False))
     lattice = refined(grid)
     counts = _fold(_count, parts, _add, lattice)
-    return Seen(*counting.points_of(lattice, counts), first.ends, first.size, exact=False, grid=grid)
+    rows, weights = counting.points_of(lattice, counts)
+    return Seen(rows, weights, first.ends, first.size, exact=False, grid=grid)
 
 
 def refined(grid: Grid) -> Grid:

@@ -188,7 +188,8 @@ class Tally:
         if self.lattice is None:
             rows, weights = self.kept  # pyright: ignore[reportGeneralTypeIssues]
             return Seen(rows, weights, self.ends, self.size)
-        return Seen(*points_of(self.lattice, self.counts), self.ends, self.size, exact=False)
+        rows, weights = points_of(self.lattice, self.counts)
+        return Seen(rows, weights, self.ends, self.size, exact=False)
 
 
 def points_of(lattice: Grid, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
