@@ -17,7 +17,7 @@ from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
 from quenched.estimators.reading import generator_of, validated, weights_of
 from quenched.fields.practice import rounding
-from quenched.fields.practice.density import Bounds, Estimate, estimate, grid_for
+from quenched.fields.practice.density import POINTS, Bounds, Estimate, estimate, grid_for
 from quenched.fields.practice.edges import suggested
 
 MOST_BARS = 60
@@ -25,7 +25,7 @@ MOST_BARS = 60
 
 
 class FieldDensity(DensityMixin, BaseEstimator):
-    r"""The density of one or two columns, with a band; nothing needs to be set.
+    r"""The density of one, two or three columns, with a band; nothing needs to be set.
 
     The log-density is a field on a grid with the prior that its $k$-th derivative is small,
     $$p(\ln P) \propto \exp\Bigl(-\tfrac{\lambda}{2} \int |\partial^k \ln P|^2\Bigr) .$$
@@ -35,18 +35,19 @@ class FieldDensity(DensityMixin, BaseEstimator):
     linear, so that its integral is exactly one.
 
     Args:
-        bounds: where the support ends: `(low, high)`, with None for an end that is not known; for two columns a pair of
-            such pairs. Beyond a given bound the density is zero and its logarithm `-inf`; beyond an end that is not
-            given it falls exponentially, by a factor of e in a fiftieth of the grid's length, and its logarithm is
-            finite everywhere.
-        points: of the grid, for two columns a number or a pair; by default 100 to 400, of a plane 64 each way.
+        bounds: where the support ends: `(low, high)`, with None for an end that is not known; for several columns a
+            sequence of such pairs. Beyond a given bound the density is zero and its logarithm `-inf`; beyond an end
+            that is not given it falls exponentially, by a factor of e in a fiftieth of the grid's length, and its
+            logarithm is finite everywhere.
+        points: of the grid, for several columns a number or one for each; by default 200 or 400, of a plane 64 each
+            way, in space 48.
         order: of the derivative that is small; by default 2, 3 and 4 are weighed.
         strength: $\lambda$, in coordinates in which the grid has unit length; by default all are weighed. It needs an
             order.
         extend: whether data outside a bound lift it; otherwise they are refused.
 
     Attributes:
-        grid_: points `[G]`; for two columns a pair of arrays.
+        grid_: points `[G]`; for several columns one array for each.
         density_: at the points, of the grid's shape.
         log_density_: its logarithm.
         deviation_: standard deviation of the logarithm.
@@ -57,8 +58,8 @@ class FieldDensity(DensityMixin, BaseEstimator):
         outcome_: whether all minima were found.
         rounding_: to what the values of each column were rounded, zero where they were not. Rounded values are spread
             over their intervals (see `quenched.fields.practice.rounding`); a warning says so if the step is coarse.
-        suggested_bounds_: a pair for one column, a list of pairs for two: a bound where rows pile up at an end without
-            one, None elsewhere. A warning says so (see `quenched.fields.practice.edges`).
+        suggested_bounds_: a pair for one column, a list of pairs for several: a bound where rows pile up at an end
+            without one, None elsewhere. A warning says so (see `quenched.fields.practice.edges`).
         n_features_in_, feature_names_in_: columns seen in `fit`.
 
     Examples:
@@ -89,10 +90,10 @@ class FieldDensity(DensityMixin, BaseEstimator):
         self.extend = extend
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FieldDensity:
-        """Fit to one or two columns.
+        """Fit to one, two or three columns.
 
         Args:
-            X: rows `[n]`, `[n, 1]` or `[n, 2]`.
+            X: rows `[n]`, `[n, 1]`, `[n, 2]` or `[n, 3]`.
             y: not used.
             sample_weight: weight w acts as w equal rows, zero as if the row were absent.
 
@@ -101,9 +102,9 @@ class FieldDensity(DensityMixin, BaseEstimator):
         """
         rows = self._rows(X, reset=True)
         weights = weights_of(sample_weight, rows)
-        if rows.shape[1] > 2:
-            raise InputError(f"Argument `X` must have one or two columns, but it has {rows.shape[1]}: a grid of more "
-                             "dimensions would hold too many points.")  # fmt: skip
+        if rows.shape[1] > len(POINTS):
+            raise InputError(f"Argument `X` must have one, two or three columns, but it has {rows.shape[1]}: a grid of "
+                             "more dimensions would hold too many points.")  # fmt: skip
         rows, weights = rows[weights > 0], weights[weights > 0]
         bounds, points = self._bounds(rows.shape[1]), self._points(rows.shape[1])
         grid = grid_for(rows, weights, bounds=bounds, points=points, extend=checks.flag("extend", self.extend))
@@ -146,7 +147,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
         return float(np.mean(self.score_samples(X)))
 
     def pdf(self, x: Any) -> np.ndarray:
-        """The density at places of any shape; for two columns the last dimension holds the two coordinates."""
+        """The density at places of any shape; for several columns the last dimension holds their coordinates."""
         check_is_fitted(self, "_fitted")
         return np.exp(self._at(x, self.log_density_))
 
@@ -181,13 +182,13 @@ class FieldDensity(DensityMixin, BaseEstimator):
             `density`, `density_low` and `density_high` over `value`, and `histogram` between every two of `edge`.
 
         Raises:
-            InputError: if it was fitted to two columns.
+            InputError: if it was fitted to several columns.
         """
         low, high = self.credible_band(level=level)
         rows, weights = self._seen
         if rows.shape[1] > 1:
-            raise InputError("A description must be of one column, but the density is that of two; it is in `density_` "
-                             "over `grid_`.")  # fmt: skip
+            raise InputError(f"A description must be of one column, but the density is that of {rows.shape[1]}; it is "
+                             "in `density_` over `grid_`.")  # fmt: skip
         bars = min(2 * int(np.sqrt(len(rows))), MOST_BARS)
         heights, edges = np.histogram(rows[:, 0], bars, weights=weights, density=True)
         over = {"density": self.density_, "density_low": low, "density_high": high}
@@ -235,10 +236,10 @@ class FieldDensity(DensityMixin, BaseEstimator):
         places = checks.numbers("x", x)
         checks.finite("x", places)
         shape, columns = places.shape, self.log_density_.ndim
-        if columns == 2:
-            if shape[-1:] != (2,):
-                raise InputError("Argument `x` must have two coordinates in its last dimension, but its shape is "
-                                 f"{shape}.")  # fmt: skip
+        if columns > 1:
+            if shape[-1:] != (columns,):
+                raise InputError(f"Argument `x` must have {columns} coordinates in its last dimension, but its shape "
+                                 f"is {shape}.")  # fmt: skip
             shape = shape[:-1]
         if places.size == 0:
             return np.zeros(shape)

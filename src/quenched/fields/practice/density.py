@@ -50,7 +50,7 @@ TEMPLATES, MOST = 0.2, 8
 ROUGH, DEVIATIONS, SCALES, FEW = 0.5, (0.3, 0.7), 60, 3000
 """How probable an additional rough field is beforehand; its standard deviations; how many modes it has; and the number
 of rows from which on it is not asked for."""
-POINTS = {1: (200, 400), 2: (64,), 3: (24,)}
+POINTS = {1: (200, 400), 2: (64,), 3: (48,)}
 """Of each axis, by dimension: few sizes, so that the modes of one fit serve the next."""
 ENOUGH = 500
 """Rows from which on they may show finer structure than that of their middle half: the finest grid is used."""
