@@ -20,6 +20,7 @@ from quenched.fields.model.noise import InsensitiveNoise, MixtureNoise, Noise
 from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.papers.lemm1999 import temperatures
 from quenched.papers.lemm1999.examples import (
     TWO,
     densities,
@@ -389,6 +390,7 @@ FIGURES = {
     "figure_3": figure_3,
     "figure_4": figure_4,
     "figure_5": figure_5,
+    **temperatures.FIGURES,
     "figure_13": figure_13,
     "figure_14": figure_14,
     "figure_15": figure_15,
