@@ -42,6 +42,7 @@ from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quadratic import Cumulative, QuadraticData
 from quenched.fields.model.rows import RowData
+from quenched.fields.model.switches import Jumps, Patches, Switches
 from quenched.fields.model.symmetries import (
     Coordinates,
     Infinitesimal,
@@ -54,6 +55,7 @@ from quenched.fields.model.symmetries import (
     Translation,
 )
 from quenched.fields.practice.adapting import FittedHyper, Integral, Joint, Marginal, Method, Pathology, adapt
+from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
 from quenched.fields.simulation import measure
 from quenched.fields.theory.curve import curve
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
@@ -61,6 +63,8 @@ from quenched.fields.theory.laplace import Laplace, laplace
 
 __all__ = [
     "AbsoluteLoss",
+    "Alternation",
+    "Annealing",
     "Axis",
     "BinnedData",
     "BlurredData",
@@ -79,11 +83,13 @@ __all__ = [
     "Dirichlet",
     "Distribution",
     "Empirical",
+    "Exact",
     "Filter",
     "Fitted",
     "FittedDensity",
     "FittedFunction",
     "FittedHyper",
+    "FittedSwitches",
     "Flat",
     "Free",
     "Gamma",
@@ -100,6 +106,7 @@ __all__ = [
     "Integral",
     "Invariance",
     "Joint",
+    "Jumps",
     "Kernel",
     "KernelData",
     "Laplace",
@@ -111,6 +118,7 @@ __all__ = [
     "Likelihood",
     "LinearMap",
     "Link",
+    "Locator",
     "LogDensity",
     "LogFlat",
     "LogLoss",
@@ -131,6 +139,7 @@ __all__ = [
     "Normal",
     "Operator",
     "Order",
+    "Patches",
     "Pathology",
     "Period",
     "Periodic",
@@ -151,6 +160,7 @@ __all__ = [
     "SquaredLoss",
     "Start",
     "Strength",
+    "Switches",
     "ThinPlate",
     "Translation",
     "TrueDensity",
@@ -166,6 +176,7 @@ __all__ = [
     "fit",
     "laplace",
     "links_of",
+    "locate",
     "measure",
     "regress",
     "solve",
