@@ -74,6 +74,16 @@ def problem_on(link: Any, likelihood: st.SearchStrategy[Any]) -> st.SearchStrate
     )
 
 
+def either_problem(first: float, second: float, value: float) -> fields.Problem:
+    """A regression under two alternatives."""
+    priors = (fields.Gaussian(fields.Mass(INPUTS), mean) for mean in (first, second))
+    return fields.Problem(fields.GaussianData([0.2], [value]), fields.Direct(INPUTS), fields.either(*priors))
+
+
+pair_of_priors = st.tuples(usual, usual).map(lambda means: [fields.Gaussian(fields.Mass(LINE), t) for t in means])
+either_problems = st.builds(either_problem, usual, usual, usual)
+
+
 # Results that were computed once --------------------------------------------------------------------------------------
 
 
@@ -297,6 +307,15 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "VectorData.precision": st.floats(-0.9, 0.9).map(lambda c: [[1.0, c], [c, 1.0]]),
     "ClusterData.portions": st.none() | st.floats(0.1, 0.9).map(lambda p: (p, 1 - p)),
     "fields.epsilon": positive,
+    "Either.priors": pair_of_priors,
+    "LocalEither.priors": pair_of_priors,
+    "fields.weights": st.none() | st.just([0.3, 0.7]),
+    "fields.beta": positive | st.sampled_from([0.0, np.inf]),
+    "fields.regions": st.none() | st.lists(st.integers(0, 3), min_size=8, max_size=8),
+    "fields.which": st.none() | st.integers(0, 3),
+    "fields.first": positive,
+    "fields.mean_field.problem": either_problems,
+    "fields.find_bifurcations.problem": either_problems,
     "fields.mass": positive,
     "fields.conditional": st.booleans(),
     "fields.modes": st.none() | st.just(True) | st.integers(1, 9),
@@ -433,7 +452,7 @@ def verbs() -> dict[str, Callable[..., Any]]:
 
 def declarations() -> dict[str, type]:
     """Every public class that a user makes something with, where it is exported; no bases, nor what verbs return."""
-    found, bases = {}, ("Law", "Rule", "Start", "Total", "LearningMatrix", "Laplace")
+    found, bases = {}, ("Law", "Rule", "Start", "Total", "LearningMatrix", "Laplace", "Alternatives")
     for science in quenched.SCIENCES:
         home = importlib.import_module(f"quenched.{science}")
         for name in home.__all__:

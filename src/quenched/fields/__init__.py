@@ -1,13 +1,15 @@
 """Fields: Bayesian learning of functions and densities on a grid, with priors that can be said in words."""
 
 from quenched.fields import theory
+from quenched.fields.learner.annealing import Annealed
 from quenched.fields.learner.fit import fit
-from quenched.fields.learner.fitted import Fitted, FittedDensity, FittedFunction
+from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
 from quenched.fields.learner.matrices import LearningMatrix, Newton
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.solving import solve
-from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Truncated, Uniform
+from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Template, Truncated, Uniform
 from quenched.fields.model.components import ClassData, ClusterData, Components, VectorData
+from quenched.fields.model.either import Either, either
 from quenched.fields.model.families import (
     LengthScale,
     MassField,
@@ -25,6 +27,7 @@ from quenched.fields.model.hyperpriors import Choice, Flat, Gamma, Hyperprior, L
 from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity, TrueFunction
 from quenched.fields.model.likelihoods import DensityData, GaussianData, Likelihood
 from quenched.fields.model.links import Density, Direct, Link, LogDensity, Shifted, SquareRoot
+from quenched.fields.model.locally import LocalEither, locally
 from quenched.fields.model.measurements import BinnedData, BlurredData, KernelData
 from quenched.fields.model.noise import (
     GaussianNoise,
@@ -55,15 +58,19 @@ from quenched.fields.model.symmetries import (
     Translation,
 )
 from quenched.fields.practice.adapting import FittedHyper, Integral, Joint, Marginal, Method, Pathology, adapt
+from quenched.fields.practice.alternatives import Alternatives, weigh
 from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
 from quenched.fields.simulation import measure
 from quenched.fields.theory.curve import curve
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
 from quenched.fields.theory.laplace import Laplace, laplace
+from quenched.fields.theory.mean_field import find_bifurcations, mean_field
 
 __all__ = [
     "AbsoluteLoss",
     "Alternation",
+    "Alternatives",
+    "Annealed",
     "Annealing",
     "Axis",
     "BinnedData",
@@ -82,10 +89,12 @@ __all__ = [
     "Direct",
     "Dirichlet",
     "Distribution",
+    "Either",
     "Empirical",
     "Exact",
     "Filter",
     "Fitted",
+    "FittedAlternatives",
     "FittedDensity",
     "FittedFunction",
     "FittedHyper",
@@ -118,6 +127,7 @@ __all__ = [
     "Likelihood",
     "LinearMap",
     "Link",
+    "LocalEither",
     "Locator",
     "LogDensity",
     "LogFlat",
@@ -161,6 +171,7 @@ __all__ = [
     "Start",
     "Strength",
     "Switches",
+    "Template",
     "ThinPlate",
     "Translation",
     "TrueDensity",
@@ -173,12 +184,17 @@ __all__ = [
     "adapt",
     "check_link",
     "curve",
+    "either",
+    "find_bifurcations",
     "fit",
     "laplace",
     "links_of",
+    "locally",
     "locate",
+    "mean_field",
     "measure",
     "regress",
     "solve",
     "theory",
+    "weigh",
 ]

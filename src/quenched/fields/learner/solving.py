@@ -17,8 +17,8 @@ from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.matrices import LearningMatrix, Newton
-from quenched.fields.learner.newton import InModes, OnPoints, descend, projected
-from quenched.fields.learner.starts import begin, blind, convex, usual
+from quenched.fields.learner.newton import InModes, OnPoints, descend
+from quenched.fields.learner.starts import begin, blind, convex, projected, usual
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
@@ -89,12 +89,15 @@ def solve(
     starts = list(start) if several else [start] if start is not None else None
     if modes is not None:
         return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, method, max_steps)
-    fits = [_descended(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]
+    fits = [arrive(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]
+    if starts is None and problem.link.even:  # a sign that changes somewhere is a kink for the prior, not for the data
+        mixed = [fit.field for fit in fits if fit.field.min() < 0 < fit.field.max()]
+        fits += [arrive(problem, method, np.abs(field), tolerance, max_steps) for field in mixed]
     found = [fit for fit in fits if fit.converged] or fits
     least = min(fit.energy for fit in found)
     best = next(fit for fit in found if fit.energy <= least + ROUNDING * (1 + abs(least)))  # the first, not by rounding
-    minima = sorted(fit.energy for fit in _different([best, *fits]))
-    return dataclasses.replace(best, minima=tuple(minima), starts=len(fits))
+    met = sorted(_different([best, *fits]), key=lambda fit: fit.energy)
+    return dataclasses.replace(best, minima=tuple(fit.energy for fit in met), starts=len(fits), met=tuple(met))
 
 
 def modes_of(problem: Problem, modes: Any) -> Modes:
@@ -171,7 +174,7 @@ def _bump(problem: Problem) -> np.ndarray:
     return np.broadcast_to(field, grid.shape)
 
 
-def _descended(problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int) -> Fitted:
+def arrive(problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int) -> Fitted:
     """Where the iteration arrives from one field."""
     land = OnPoints(problem)
     data: Any = problem.likelihood

@@ -1,4 +1,4 @@
-r"""What is known before any data: energies of a field, combined by `&`: both hold."""
+r"""What is known before any data: energies of a field, combined by `&`: both hold, and `|`: one does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PriorExpansion = tuple[float, np.ndarray, Callable[[], np.ndarray]]
 
 
 class Prior(eqx.Module):
-    """What is known before any data. `a & b` is the prior of which both hold."""
+    """What is known before any data: `a & b` if both hold, `a | b` if one of them does, it is not known which."""
 
     @abc.abstractmethod
     def energy(self, field: Array) -> Array:
@@ -49,6 +49,11 @@ class Prior(eqx.Module):
         if other.grid != self.grid:
             raise InputError("Priors must live on one grid, but these have different ones.")
         return And((*_parts(self), *_parts(other)))
+
+    def __or__(self, other: Prior) -> Prior:
+        from quenched.fields.model.either import either
+
+        return either(self, other)
 
 
 class Gaussian(Prior):

@@ -24,12 +24,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core.types import QUICK, Array, InputError, double
+from quenched.fields.model.either import Either
 from quenched.fields.model.expansion import Curvature, DenseCurvature, Expansion, ShareCurvature
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.likelihoods import Likelihood
-from quenched.fields.model.links import Direct, Link
+from quenched.fields.model.links import Density, Direct, Link
 from quenched.fields.model.operators import Operator
-from quenched.fields.model.priors import Gaussian, Prior, gaussians, operator_of
+from quenched.fields.model.priors import And, Gaussian, Prior, gaussians, operator_of
 
 
 class Problem(eqx.Module):
@@ -66,6 +67,12 @@ class Problem(eqx.Module):
             names = " or ".join(f"`{one.__name__}`" for one in likelihood.links) if every else "of a density"
             raise InputError(f"`{type(likelihood).__name__}` must go with the link {names}, but "
                              f"`{type(link).__name__}` was given.")  # fmt: skip
+        for part in prior.parts if isinstance(prior, And) else (prior,):
+            if isinstance(link, Density) and isinstance(part, Either):
+                least = min(float(np.min(one.mean)) for one in part.priors)
+                if least < 0:
+                    raise InputError(f"Templates of alternatives must not be negative with the link "
+                                     f"`{type(link).__name__}`, but one of them is {least:g} somewhere.")  # fmt: skip
         self.likelihood, self.link, self.prior = likelihood.prepared(link.grid), link, prior
 
     @property

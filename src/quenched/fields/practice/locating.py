@@ -5,7 +5,8 @@ Three ways, each an object. `Exact` sums over all places of jumps on a line (see
 from the posterior at temperature 1 and cools on to the best. `Alternation` is mean field for any likelihood: the
 posterior of the field given real switches $0 \le b_x \le 1$, then the switches given the field,
 $$b_x = \sigma(-h_x/T) , \qquad
-  h_x = \kappa + \tfrac v2 \big[\langle|\omega_{2,x}|^2 - |\omega_{1,x}|^2\rangle_{\rm post} - \langle|\omega_{2,x}|^2 - |\omega_{1,x}|^2\rangle_{\rm prior}\big] + \text{coupling} ,$$
+  h_x = \kappa + \tfrac v2 \big[\langle|\omega_{2,x}|^2 - |\omega_{1,x}|^2\rangle_{\rm post}
+    - \langle|\omega_{2,x}|^2 - |\omega_{1,x}|^2\rangle_{\rm prior}\big] + \text{coupling} ,$$
 where the mean under the prior comes from its normalisation; the temperature falls until all are off or on.
 """
 
