@@ -385,6 +385,10 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
         places, places, usual, st.sampled_from([fields.Jumps(INPUTS), fields.Jumps(INPUTS, fields.LogFlat(0.1, 10.0))])
     ),
     "locate.method": st.sampled_from([None, fields.Exact(), fields.Annealing(2, 2), fields.Alternation(2)]),
+    "screen.X": plain_tables,
+    "screen.y": targets,
+    "screen.lengths": st.just([0.3]),
+    "screen.ratios": st.just([1.0, 10.0]),
     "locate.noise": st.none() | st.just(fields.LogFlat(0.1, 10.0)),
     # symmetries
     "fields.within": st.none() | smooth,

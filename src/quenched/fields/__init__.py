@@ -59,6 +59,7 @@ from quenched.fields.model.symmetries import (
 )
 from quenched.fields.practice.adapting import FittedHyper, Integral, Joint, Marginal, Method, Pathology, adapt
 from quenched.fields.practice.alternatives import Alternatives, weigh
+from quenched.fields.practice.columns import FittedColumns, screen
 from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
 from quenched.fields.simulation import measure
 from quenched.fields.theory.curve import curve
@@ -95,6 +96,7 @@ __all__ = [
     "Filter",
     "Fitted",
     "FittedAlternatives",
+    "FittedColumns",
     "FittedDensity",
     "FittedFunction",
     "FittedHyper",
@@ -194,6 +196,7 @@ __all__ = [
     "mean_field",
     "measure",
     "regress",
+    "screen",
     "solve",
     "theory",
     "weigh",
