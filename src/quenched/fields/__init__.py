@@ -57,7 +57,7 @@ from quenched.fields.model.symmetries import (
     Rotation,
     Translation,
 )
-from quenched.fields.practice.adapting import FittedHyper, Integral, Joint, Marginal, Method, Pathology, adapt
+from quenched.fields.practice.adapting import Adaptation, FittedHyper, Integral, Joint, Marginal, Pathology, adapt
 from quenched.fields.practice.alternatives import Alternatives, weigh
 from quenched.fields.practice.columns import FittedColumns, screen
 from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
@@ -69,6 +69,7 @@ from quenched.fields.theory.mean_field import find_bifurcations, mean_field
 
 __all__ = [
     "AbsoluteLoss",
+    "Adaptation",
     "Alternation",
     "Alternatives",
     "Annealed",
@@ -142,7 +143,6 @@ __all__ = [
     "Mass",
     "MassField",
     "MaximumPosterior",
-    "Method",
     "Mirror",
     "MixtureNoise",
     "Newton",
