@@ -58,6 +58,7 @@ from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quadratic import Cumulative, QuadraticData
 from quenched.fields.model.rows import RowData
+from quenched.fields.model.switches import Jumps, Patches, Switches
 from quenched.fields.model.symmetries import (
     Coordinates,
     Infinitesimal,
@@ -69,8 +70,19 @@ from quenched.fields.model.symmetries import (
     Rotation,
     Translation,
 )
-from quenched.fields.practice.adapting import FittedHyper, Integral, Joint, Marginal, Method, Pathology, adapt
+from quenched.fields.practice.adapting import (
+    Adaptation,
+    FittedHyper,
+    Integral,
+    Joint,
+    Marginal,
+    Method,
+    Pathology,
+    adapt,
+)
 from quenched.fields.practice.alternatives import Alternatives, weigh
+from quenched.fields.practice.columns import FittedColumns, screen
+from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
 from quenched.fields.simulation import measure
 from quenched.fields.theory.curve import curve
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
@@ -80,8 +92,11 @@ from quenched.fields.theory.mean_field import find_bifurcations, mean_field
 __all__ = [
     "AbsoluteLoss",
     "AbsoluteValue",
+    "Adaptation",
+    "Alternation",
     "Alternatives",
     "Annealed",
+    "Annealing",
     "Axis",
     "BinnedData",
     "BlurredData",
@@ -104,13 +119,16 @@ __all__ = [
     "Distribution",
     "Either",
     "Empirical",
+    "Exact",
     "Filter",
     "FilterBank",
     "Fitted",
     "FittedAlternatives",
+    "FittedColumns",
     "FittedDensity",
     "FittedFunction",
     "FittedHyper",
+    "FittedSwitches",
     "Flat",
     "Free",
     "Gamma",
@@ -129,6 +147,7 @@ __all__ = [
     "Integral",
     "Invariance",
     "Joint",
+    "Jumps",
     "Kernel",
     "KernelData",
     "Laplace",
@@ -141,6 +160,7 @@ __all__ = [
     "LinearMap",
     "Link",
     "LocalEither",
+    "Locator",
     "LogDensity",
     "LogFlat",
     "LogLoss",
@@ -152,7 +172,6 @@ __all__ = [
     "Mass",
     "MassField",
     "MaximumPosterior",
-    "Method",
     "Mirror",
     "MixtureNoise",
     "Newton",
@@ -161,6 +180,7 @@ __all__ = [
     "Normal",
     "Operator",
     "Order",
+    "Patches",
     "Pathology",
     "Period",
     "Periodic",
@@ -187,6 +207,7 @@ __all__ = [
     "SquaredLoss",
     "Start",
     "Strength",
+    "Switches",
     "Template",
     "ThinPlate",
     "Translation",
@@ -206,9 +227,11 @@ __all__ = [
     "laplace",
     "links_of",
     "locally",
+    "locate",
     "mean_field",
     "measure",
     "regress",
+    "screen",
     "solve",
     "theory",
     "weigh",
