@@ -5,6 +5,7 @@ from quenched.fields.learner.annealing import Annealed
 from quenched.fields.learner.fit import fit
 from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
 from quenched.fields.learner.matrices import LearningMatrix, Newton
+from quenched.fields.learner.parameters import FittedParameters
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.reweighting import Reweighting
 from quenched.fields.learner.solving import solve
@@ -31,6 +32,7 @@ from quenched.fields.model.noise import (
     RiskData,
 )
 from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator, ThinPlate
+from quenched.fields.model.parameters import Parametrised
 from quenched.fields.model.parametrisations import Bounded, Distribution, Logits, Unnormalised, check_link
 from quenched.fields.model.potentials import (
     AbsoluteValue,
@@ -95,6 +97,7 @@ __all__ = [
     "FittedAlternatives",
     "FittedDensity",
     "FittedFunction",
+    "FittedParameters",
     "Free",
     "Gaussian",
     "GaussianData",
@@ -132,6 +135,7 @@ __all__ = [
     "Noise",
     "NoisyData",
     "Operator",
+    "Parametrised",
     "Periodic",
     "Permutation",
     "Potential",

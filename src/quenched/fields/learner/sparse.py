@@ -89,7 +89,9 @@ def _comb(operator: Operator, reach: int) -> sparse.csr_array:
                 continue
             tooth = np.roll(np.where(teeth, index, -1), shift, axis=tuple(range(len(shape))))
             here = (tooth >= 0) & (np.abs(found) > 0)
-            entries.append(found[here]), rows.append(index[here]), columns.append(tooth[here])
+            entries.append(found[here])
+            rows.append(index[here])
+            columns.append(tooth[here])
     at = np.concatenate(rows) * size + np.concatenate(columns)
     at, first = np.unique(at, return_index=True)
     values = np.concatenate(entries)[first]
@@ -221,5 +223,5 @@ def lowest(H: Any) -> tuple[float, np.ndarray]:
         values, vectors = np.linalg.eigh(H.toarray())
         return float(values[0]), vectors[:, 0]
     start = np.random.default_rng(0).normal(size=H.shape[0])
-    values, vectors = eigsh(H, k=1, which="SA", v0=start, tol=1e-4)
+    values, vectors = eigsh(H, k=1, which="SA", v0=start, tol=1e-4)  # pyright: ignore[reportArgumentType]
     return float(values[0]), vectors[:, 0]

@@ -47,26 +47,32 @@ class FilterBank(eqx.Module):
     def __init__(self, grid: Grid, *matrices: Any):
         checks.kind("grid", grid, Grid, "a Grid")
         every = [_matrix(grid, one) for one in matrices]
-        if len({W.shape[0] for W in every}) != 1:
+        rows = [len(W.indptr) - 1 for W in every]
+        if len(set(rows)) != 1:
             raise InputError("Argument `matrices` must be one or several matrices with the same number of rows, but "
-                             f"they have {[W.shape[0] for W in every]}.")  # fmt: skip
+                             f"they have {rows}.")  # fmt: skip
         whole = sparse.coo_array(sparse.vstack(every))
         self.grid, self.entries = grid, np.asarray(whole.data, dtype=np.float64)
         self.rows, self.columns = (np.asarray(index, dtype=np.int32) for index in whole.coords)
-        self.shape = (len(every), every[0].shape[0])
+        self.shape = (len(every), rows[0])
+
+    @property
+    def entire(self) -> int:
+        """Rows of all matrices together."""
+        return self.shape[0] * self.shape[1]
 
     @functools.cached_property
     def matrix(self) -> sparse.csr_array:
         """All matrices, one below the other."""
         at = (np.asarray(self.rows), np.asarray(self.columns))
-        return sparse.csr_array((np.asarray(self.entries), at), shape=(self.shape[0] * self.shape[1], self.grid.size))
+        return sparse.csr_array((np.asarray(self.entries), at), shape=(self.entire, self.grid.size))
 
     def respond(self, field: Any) -> Any:
         r"""$W\phi$ `[components, places]`, of NumPy or JAX."""
         if isinstance(field, np.ndarray):
             return (self.matrix @ field.ravel()).reshape(self.shape)
         seen = self.entries * field.reshape(-1)[self.columns]
-        return jax.ops.segment_sum(seen, self.rows, self.shape[0] * self.shape[1]).reshape(self.shape)
+        return jax.ops.segment_sum(seen, self.rows, self.entire).reshape(self.shape)
 
 
 def _matrix(grid: Grid, W: Any) -> sparse.csr_array:
@@ -87,7 +93,7 @@ def _difference(axis: Axis, order: int) -> sparse.csr_array:
     if isinstance(axis.ends, Dirichlet) or axis.bend is not None:
         raise InputError("Argument `axis` must have free or periodic ends and points at equal distances here, but it "
                          "has not.")  # fmt: skip
-    n, shift = axis.points, sparse.eye_array(axis.points, k=1, format="lil")
+    n, shift = axis.points, np.eye(axis.points, k=1)
     if order >= n:
         raise InputError(f"Argument `axis` must have more than {order} points, but it has {n}.")
     if isinstance(axis.ends, Periodic):
