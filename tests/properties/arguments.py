@@ -305,6 +305,21 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "Axis.name": st.text(max_size=3),
     "Axis.tails": st.none() | st.tuples(positive, st.just(0.0)),
     "Axis.bend": st.none() | st.tuples(usual, positive),
+    # potentials and parameterised fields
+    "FilterBank.matrices": square,
+    "Convolution.kernel": st.just([1.0, -2.0, 1.0]),
+    "Cup.height": positive | positive.map(lambda a: -a),
+    "Cup.power": positive,
+    "Cup.centre": usual,
+    "fields.psi": st.sampled_from([fields.Quadratic(2.0), fields.Huber(), fields.AbsoluteValue(), fields.Cup()]),
+    "fields.filter": st.just(fields.Gradient(LINE)),
+    "fields.together": st.booleans(),
+    "fields.potential": st.sampled_from([fields.AbsoluteValue(), fields.Cup(power=0.7)]),
+    "fields.smoothing": st.floats(1e-5, 0.1),
+    "fields.accuracy": st.floats(1e-6, 0.1),
+    "Parametrised.function": st.just(lambda xi: xi[0] * np.arange(8.0)),
+    "Parametrised.parameters": st.just([1.0]),
+    "Parametrised.prior": st.none() | st.just(lambda xi: xi[0] ** 2),
     # symmetries
     "fields.within": st.none() | smooth,
     "fields.map": st.builds(fields.Translation, st.just(LINE), st.just(LINE.axes[0]), st.floats(0.2, 0.8))

@@ -4,12 +4,11 @@ from quenched.fields import theory
 from quenched.fields.learner.annealing import Annealed
 from quenched.fields.learner.fit import fit
 from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
-from quenched.fields.learner.matrices import LearningMatrix, Newton
+from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
 from quenched.fields.learner.parameters import FittedParameters
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.reweighting import Reweighting
 from quenched.fields.learner.solving import solve
-from quenched.fields.learner.sparse import Method
 from quenched.fields.learner.splitting import Splitting
 from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Template, Truncated, Uniform
 from quenched.fields.model.components import ClassData, ClusterData, Components, VectorData

@@ -16,11 +16,11 @@ import numpy as np
 from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
-from quenched.fields.learner.matrices import LearningMatrix, Newton
+from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
 from quenched.fields.learner.newton import InModes, OnPoints, descend
 from quenched.fields.learner.parameters import solve_parameters
 from quenched.fields.learner.reweighting import Reweighting, has_potentials, splits
-from quenched.fields.learner.sparse import Method
+from quenched.fields.learner.sparse import Solver
 from quenched.fields.learner.splitting import Splitting
 from quenched.fields.learner.starts import begin, blind, convex, projected, usual
 from quenched.fields.model.links import Direct
@@ -45,7 +45,7 @@ WIDTH = 0.2
 @double
 def solve(
     problem: Problem | Parametrised,
-    method: LearningMatrix | Method | None = None,
+    method: Method | None = None,
     *,
     modes: Any = None,
     start: Any = None,
@@ -92,8 +92,8 @@ def solve(
         return solve_parameters(problem, start, tolerance, checks.whole("max_steps", max_steps, least=1))
     checks.kind("problem", problem, Problem, "a Problem")
     chosen: Any = _usual_method(problem) if method is None else method
-    if not isinstance(chosen, (LearningMatrix, Method)):
-        raise InputError(f"Argument `method` must be a learning matrix, such as Newton(), but {chosen!r} was given.")
+    if not isinstance(chosen, Method):
+        raise InputError(f"Argument `method` must be a method, such as Newton(), but {chosen!r} was given.")
     if modes is not None and not isinstance(chosen, Newton):
         raise InputError(f"Argument `method` must be Newton() in modes, but {chosen!r} was given.")
     checks.positive("tolerance", checks.number("tolerance", tolerance))
@@ -103,7 +103,7 @@ def solve(
     starts = list(start) if several else [start] if start is not None else None
     if modes is not None:
         return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, learning, max_steps)
-    if isinstance(chosen, Method):
+    if isinstance(chosen, Solver):
         fields = [begin(one, problem) for one in starts] if starts else None
         fits = chosen.descend(problem, fields, tolerance, max_steps)
     else:
@@ -120,7 +120,7 @@ def solve(
     return dataclasses.replace(best, minima=tuple(fit.energy for fit in met), starts=len(fits), met=tuple(met))
 
 
-def _usual_method(problem: Problem) -> LearningMatrix | Method:
+def _usual_method(problem: Problem) -> Method:
     """Newton's method, unless potentials ask for another."""
     if not has_potentials(problem):
         return NEWTON

@@ -12,13 +12,12 @@ import dataclasses
 import itertools
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import eigsh, splu
 
 from quenched.core.types import InputError
-from quenched.fields.learner.matrices import each_x
+from quenched.fields.learner.matrices import Method, each_x
 from quenched.fields.model.expansion import Curvature, DesignCurvature
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Operator
@@ -38,8 +37,8 @@ TOWARDS = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {
 """How a symmetric matrix is factored: without moving its diagonal, whose signs are then those of its eigenvalues."""
 
 
-class Method(eqx.Module):
-    """A way to a field of least energy that is no learning matrix."""
+class Solver(Method):
+    """A method that is no learning matrix."""
 
     @abc.abstractmethod
     def descend(self, problem: Problem, starts: list[np.ndarray] | None, tolerance: float, max_steps: int) -> list[Any]:

@@ -21,7 +21,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, Outcome, Real, real
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.reweighting import is_convex, relaxed
-from quenched.fields.learner.sparse import Factor, Method, SparseEnergy, factor
+from quenched.fields.learner.sparse import Factor, Solver, SparseEnergy, factor
 from quenched.fields.learner.starts import projected
 from quenched.fields.model.links import Direct
 from quenched.fields.model.potentials import Potential
@@ -36,7 +36,7 @@ NEWTON = 3
 """Newton steps in one sweep, where the data are not a parabola."""
 
 
-class Splitting(Method):
+class Splitting(Solver):
     """Alternating directions, for convex potentials: total variation.
 
     Attributes:

@@ -21,7 +21,7 @@ from quenched.fields.model.grid import Axis, Dirichlet, Grid, Periodic
 
 
 class FilterBank(eqx.Module):
-    r"""Matrices $W_k$ `[places, points]` that act on flattened fields; all have the same number of rows.
+    r"""One matrix $W$ `[places, points]` that acts on flattened fields, or several with the same number of rows.
 
     Attributes:
         grid: where the fields live.
@@ -44,9 +44,10 @@ class FilterBank(eqx.Module):
     columns: Any
     shape: tuple[int, int] = eqx.field(static=True)
 
-    def __init__(self, grid: Grid, *matrices: Any):
+    def __init__(self, grid: Grid, matrices: Any):
         checks.kind("grid", grid, Grid, "a Grid")
-        every = [_matrix(grid, one) for one in matrices]
+        several = isinstance(matrices, (list, tuple)) and all(sparse.issparse(W) or np.ndim(W) == 2 for W in matrices)
+        every = [_matrix(grid, one) for one in (matrices if several and matrices else [matrices])]
         rows = [len(W.indptr) - 1 for W in every]
         if len(set(rows)) != 1:
             raise InputError("Argument `matrices` must be one or several matrices with the same number of rows, but "
@@ -114,7 +115,7 @@ def _everywhere(grid: Grid, place: int, along: sparse.csr_array) -> sparse.csr_a
 def _bank(grid: Grid, matrices: list[sparse.csr_array]) -> FilterBank:
     """Without places at which all components are zero."""
     there = np.flatnonzero(sum(abs(W).sum(axis=1) for W in matrices))
-    return FilterBank(grid, *(W[there] for W in matrices))
+    return FilterBank(grid, [W[there] for W in matrices])
 
 
 def Derivative(grid: Grid, axis: Axis, order: int = 1) -> FilterBank:
