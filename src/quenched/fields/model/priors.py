@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import Array, InputError
+from quenched.core.types import Array, InputError, is_traced
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.operators import Operator
 
@@ -76,7 +77,10 @@ class Gaussian(Prior):
             raise InputError(f"Argument `operator` must be an operator, such as Laplacian(grid), but {operator!r} was "
                              "given.")  # fmt: skip
         self.operator = operator
-        self.mean = operator.grid.boundary() if mean is None else operator.grid.check("mean", mean)
+        if is_traced(mean):
+            self.mean = jnp.broadcast_to(mean, operator.grid.shape)
+        else:
+            self.mean = operator.grid.boundary() if mean is None else operator.grid.check("mean", mean)
 
     @property
     def grid(self) -> Grid:

@@ -165,6 +165,8 @@ def mean_field(problem: Problem, beta: Any = None) -> xr.Dataset:
     reduced = _Reduced(problem)
     checks.not_negative("beta", reduced.beta if beta is None else beta)
     betas = np.atleast_1d(np.asarray(reduced.beta if beta is None else beta, dtype=np.float64))
+    if betas.ndim > 1 or not betas.size:
+        raise InputError(f"Argument `beta` must be a number or a list of some, but its shape is {betas.shape}.")
     found = [reduced.solutions(one) for one in betas]
     most, m = max(len(one) for one in found), len(reduced.V)
     a, energy, stable = np.full((len(betas), most, m), np.nan), np.full((len(betas), most), np.nan), []
