@@ -4,11 +4,11 @@ from quenched.fields import theory
 from quenched.fields.learner.annealing import Annealed
 from quenched.fields.learner.fit import fit
 from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
-from quenched.fields.learner.matrices import LearningMatrix, Newton
+from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
+from quenched.fields.learner.parameters import FittedParameters
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.reweighting import Reweighting
 from quenched.fields.learner.solving import solve
-from quenched.fields.learner.sparse import Method
 from quenched.fields.learner.splitting import Splitting
 from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Template, Truncated, Uniform
 from quenched.fields.model.components import ClassData, ClusterData, Components, VectorData
@@ -44,6 +44,7 @@ from quenched.fields.model.noise import (
     RiskData,
 )
 from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator, ThinPlate
+from quenched.fields.model.parameters import Parametrised
 from quenched.fields.model.parametrisations import Bounded, Distribution, Logits, Unnormalised, check_link
 from quenched.fields.model.potentials import (
     AbsoluteValue,
@@ -128,6 +129,7 @@ __all__ = [
     "FittedDensity",
     "FittedFunction",
     "FittedHyper",
+    "FittedParameters",
     "FittedSwitches",
     "Flat",
     "Free",
@@ -180,6 +182,7 @@ __all__ = [
     "Normal",
     "Operator",
     "Order",
+    "Parametrised",
     "Patches",
     "Pathology",
     "Period",
