@@ -4,6 +4,7 @@ from quenched.fields import theory
 from quenched.fields.learner.fit import fit
 from quenched.fields.learner.fitted import Fitted, FittedDensity, FittedFunction
 from quenched.fields.learner.matrices import LearningMatrix, Newton
+from quenched.fields.learner.matrix_free import LBFGS, MatrixFree, NewtonCG
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.solving import solve
 from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Truncated, Uniform
@@ -46,6 +47,7 @@ from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, Square
 from quenched.fields.theory.laplace import Laplace, laplace
 
 __all__ = [
+    "LBFGS",
     "AbsoluteLoss",
     "Axis",
     "BinnedData",
@@ -94,10 +96,12 @@ __all__ = [
     "Loss",
     "Map",
     "Mass",
+    "MatrixFree",
     "MaximumPosterior",
     "Mirror",
     "MixtureNoise",
     "Newton",
+    "NewtonCG",
     "Noise",
     "NoisyData",
     "Operator",

@@ -17,6 +17,23 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+@dataclasses.dataclass(frozen=True)
+class Level:
+    """What a method without matrices did on one grid.
+
+    Attributes:
+        shape: of the grid.
+        steps: of the method.
+        products: with the Hessian; of L-BFGS, slopes.
+        gradient: norm of the slope of the energy in the end, as a share of that of the data at an even field.
+    """
+
+    shape: tuple[int, ...]
+    steps: int
+    products: int
+    gradient: float
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fitted:
     """A field of least energy.
@@ -35,6 +52,7 @@ class Fitted:
         hessian: the Hessian in modes.
         data_hessian: the part of the data in it, where it does not depend on the field.
         steps: energy, energy of the data, length and residual of every step.
+        levels: of a method without matrices, what it did on every grid, the coarsest first.
     """
 
     field: np.ndarray
@@ -49,6 +67,7 @@ class Fitted:
     hessian: np.ndarray | None = None
     data_hessian: np.ndarray | None = None
     steps: tuple[tuple[float, float, float, float], ...] = ()
+    levels: tuple[Level, ...] = ()
 
     @property
     def converged(self) -> bool:

@@ -17,6 +17,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.matrices import LearningMatrix, Newton
+from quenched.fields.learner.matrix_free import MatrixFree, solve_without_matrix
 from quenched.fields.learner.newton import InModes, OnPoints, descend, projected
 from quenched.fields.learner.starts import begin, blind, convex, usual
 from quenched.fields.model.links import Direct
@@ -31,6 +32,8 @@ STIFF = 1e3
 """Modes of a log-density on which the prior is this many times as sure as the data are left out: they stay zero."""
 
 
+RESIDUAL, GRADIENT = 1e-10, 1e-6
+"""Tolerances of methods with matrices and without, unless one is given."""
 NEWTON, MOST = Newton(), 500
 """The method and the number of steps, unless others are given."""
 WIDTH = 0.2
@@ -40,26 +43,27 @@ WIDTH = 0.2
 @double
 def solve(
     problem: Problem,
-    method: LearningMatrix | None = None,
+    method: LearningMatrix | MatrixFree | None = None,
     *,
     modes: Any = None,
     start: Any = None,
-    tolerance: float = 1e-10,
+    tolerance: float | None = None,
     max_steps: int = MOST,
 ) -> Fitted:
     """Find a field of least energy.
 
     Args:
         problem: likelihood x link x prior.
-        method: a learning matrix; by default `Newton()`.
+        method: a learning matrix, by default `Newton()`; on large grids `NewtonCG()` or `LBFGS()`, which need no
+            matrix of all pairs of points.
         modes: None for all fields on the points of the grid. Otherwise fields are sums of the smoothest modes of the
             prior, which must be Gaussian: a number of them (for each axis, where modes are products of those of the
             axes), True for all, or `Modes` themselves. Modes of a log-density that the data cannot move are left out.
         start: a start, or several, of which that with the least energy in the end is taken; or a fit of the same data
-            with a similar prior. By default `Uniform()`; where the energy is not known to be convex kernel estimates,
-            too.
-        tolerance: of the stationarity residual, relative to the size of its terms; in modes the iteration goes on
-            until only rounding is left.
+            with a similar prior, in modes and without matrices (there also on a coarser grid). By default `Uniform()`;
+            where the energy is not known to be convex kernel estimates, too.
+        tolerance: of the stationarity residual, relative to the size of its terms, by default 1e-10; without matrices
+            of the norm of the slope, by default 1e-6. In modes the iteration goes on until only rounding is left.
         max_steps: iterations at most.
 
     Returns:
@@ -79,17 +83,23 @@ def solve(
     """
     method = NEWTON if method is None else method
     checks.kind("problem", problem, Problem, "a Problem")
-    if not isinstance(method, LearningMatrix):
+    free = isinstance(method, MatrixFree)
+    if not free and not isinstance(method, LearningMatrix):
         raise InputError(f"Argument `method` must be a learning matrix, such as Newton(), but {method!r} was given.")
     if modes is not None and not isinstance(method, Newton):
         raise InputError(f"Argument `method` must be Newton() in modes, but {method!r} was given.")
-    checks.positive("tolerance", checks.number("tolerance", tolerance))
+    tolerance = (GRADIENT if free else RESIDUAL) if tolerance is None else checks.number("tolerance", tolerance)
+    checks.positive("tolerance", tolerance)
     max_steps = checks.whole("max_steps", max_steps, least=1)
     several = isinstance(start, (list, tuple)) and len(start) > 0
     starts = list(start) if several else [start] if start is not None else None
-    if modes is not None:
+    if modes is not None and isinstance(method, Newton):
         return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, method, max_steps)
-    fits = [_descended(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]
+    starts = starts or list(usual(problem))
+    if isinstance(method, MatrixFree):
+        fits = [solve_without_matrix(problem, method, one, tolerance, max_steps) for one in starts]
+    else:
+        fits = [_descended(problem, method, begin(one, problem), tolerance, max_steps) for one in starts]
     found = [fit for fit in fits if fit.converged] or fits
     least = min(fit.energy for fit in found)
     best = next(fit for fit in found if fit.energy <= least + ROUNDING * (1 + abs(least)))  # the first, not by rounding

@@ -27,7 +27,7 @@ from quenched.fields.model.expansion import Curvature, DenseCurvature, Expansion
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.likelihoods import Likelihood
 from quenched.fields.model.links import Direct, Link
-from quenched.fields.model.operators import Operator
+from quenched.fields.model.operators import Operator, require_matrix
 from quenched.fields.model.priors import Gaussian, Prior, gaussians, operator_of
 
 
@@ -171,6 +171,7 @@ class Problem(eqx.Module):
     @double
     def hessian(self, field: Any) -> np.ndarray:
         """The matrix of its second derivatives `[points, points]`, of flattened fields."""
+        require_matrix(self.grid.size, "NewtonCG needs none")
         return np.asarray(_second_derivatives(self, jnp.asarray(field, float))).reshape(self.grid.size, -1)
 
     @double
