@@ -25,7 +25,8 @@ from quenched.core import checks
 from quenched.core.types import Array, InputError, Outcome
 from quenched.fields.learner.coarse import carry, coarsen
 from quenched.fields.learner.fitted import Fitted, FittedDensity, Level
-from quenched.fields.learner.starts import Start, Uniform, begin
+from quenched.fields.learner.sparse import Method
+from quenched.fields.learner.starts import Start, Uniform, begin, usual
 from quenched.fields.model.links import Density, Direct
 from quenched.fields.model.operators import Mass, Waves
 from quenched.fields.model.preconditioner import precondition, resembling
@@ -41,7 +42,7 @@ ROUND = 50
 """Steps of L-BFGS with one preconditioner."""
 
 
-class MatrixFree(eqx.Module):
+class MatrixFree(Method):
     """A method that needs no matrix of all pairs of points.
 
     Attributes:
@@ -55,8 +56,12 @@ class MatrixFree(eqx.Module):
         if self.coarsest is not None:
             checks.whole("coarsest", self.coarsest, least=4)
 
+    def descend(self, problem: Problem, starts: Any, tolerance: float, max_steps: int) -> list[Any]:
+        """Where it arrives from each of some starts, fits or fields; by default from the usual ones."""
+        return [_arrive(problem, self, one, tolerance, max_steps) for one in starts or usual(problem)]
+
     @abc.abstractmethod
-    def descend(self, task: Task, field: Array, enough: float, max_steps: int) -> Descent:
+    def minimise(self, task: Task, field: Array, enough: float, max_steps: int) -> Descent:
         """Where the iteration arrives from a field.
 
         Args:
@@ -109,7 +114,7 @@ class NewtonCG(MatrixFree):
         True
     """
 
-    def descend(self, task: Task, field: Array, enough: float, max_steps: int) -> Descent:
+    def minimise(self, task: Task, field: Array, enough: float, max_steps: int) -> Descent:
         """By steps that are halved until the energy falls."""
         energy, loss, slope = task.look(field)
         norm, products, steps = _norm(slope), 0, []
@@ -146,7 +151,7 @@ class LBFGS(MatrixFree):
     def __check_init__(self):
         checks.whole("history", self.history, least=1)
 
-    def descend(self, task: Task, field: Array, enough: float, max_steps: int) -> Descent:
+    def minimise(self, task: Task, field: Array, enough: float, max_steps: int) -> Descent:
         """In rounds, each with its own preconditioner; when energies are only rounding, steps are taken whole."""
         from quenched.fields.learner.quasi_newton import advance  # the package that it needs takes long to import
 
@@ -169,13 +174,13 @@ class LBFGS(MatrixFree):
         return Descent(field, steps, products, norm)
 
 
-def solve_without_matrix(problem: Problem, method: MatrixFree, start: Any, tolerance: float, max_steps: int) -> Fitted:
+def _arrive(problem: Problem, method: MatrixFree, start: Any, tolerance: float, max_steps: int) -> Fitted:
     """Where a method arrives from one start, over coarser grids where there are some."""
     if isinstance(problem.link, Density):
         raise InputError("Argument `method` must be Newton() for the link Density, whose fields must not be negative, "
                          f"but {method!r} was given.")  # fmt: skip
     levels = [problem]
-    fixed = getattr(start, "given", None) is not None or isinstance(start, Fitted)
+    fixed = not isinstance(start, Start) or hasattr(start, "given")
     while method.coarsest is not None and not fixed:
         coarse = coarsen(levels[-1], method.coarsest)
         if coarse is None:
@@ -189,7 +194,7 @@ def solve_without_matrix(problem: Problem, method: MatrixFree, start: Any, toler
         waves = resembling(Mass(level.grid, 0.0) if level.parts is None else level.operator)
         task = Task(on_device(level), on_device(waves))  # pyright: ignore[reportArgumentType]
         enough = tolerance * max(_norm(_data_slope(task.problem, jnp.asarray(_even(level)))), np.finfo(float).tiny)
-        found = method.descend(task, _project(task.problem, jnp.asarray(field)), enough, max_steps)
+        found = method.minimise(task, _project(task.problem, jnp.asarray(field)), enough, max_steps)
         done.append(Level(level.grid.shape, len(found.steps) - 1, found.products, tolerance * found.norm / enough))
     assert found is not None
     kind = Fitted if isinstance(problem.link, Direct) else FittedDensity
@@ -211,6 +216,8 @@ def _first(start: Any, problem: Problem) -> np.ndarray:
     """The field at which a start begins."""
     if isinstance(start, Fitted):
         return carry(start.field, start.problem.grid, problem.grid)
+    if isinstance(start, np.ndarray):
+        return start
     if isinstance(start, Start) and not isinstance(start, Uniform):
         return begin(start, problem)
     if isinstance(problem.link, Direct) and problem.parts and isinstance(start, Uniform):

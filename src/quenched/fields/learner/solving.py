@@ -17,9 +17,12 @@ from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.matrices import LearningMatrix, Newton
-from quenched.fields.learner.matrix_free import MatrixFree, solve_without_matrix
-from quenched.fields.learner.newton import InModes, OnPoints, descend, projected
-from quenched.fields.learner.starts import begin, blind, convex, usual
+from quenched.fields.learner.matrix_free import MatrixFree
+from quenched.fields.learner.newton import InModes, OnPoints, descend
+from quenched.fields.learner.reweighting import Reweighting, has_potentials, splits
+from quenched.fields.learner.sparse import Method
+from quenched.fields.learner.splitting import Splitting
+from quenched.fields.learner.starts import begin, blind, convex, projected, usual
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
@@ -43,7 +46,7 @@ WIDTH = 0.2
 @double
 def solve(
     problem: Problem,
-    method: LearningMatrix | MatrixFree | None = None,
+    method: LearningMatrix | Method | None = None,
     *,
     modes: Any = None,
     start: Any = None,
@@ -54,8 +57,9 @@ def solve(
 
     Args:
         problem: likelihood x link x prior.
-        method: a learning matrix, by default `Newton()`; on large grids `NewtonCG()` or `LBFGS()`, which need no
-            matrix of all pairs of points.
+        method: a learning matrix, `Reweighting()` or `Splitting()`; by default `Newton()`, and for regressions with
+            potentials one of the latter. On large grids `NewtonCG()` or `LBFGS()`, which need no matrix of all pairs
+            of points.
         modes: None for all fields on the points of the grid. Otherwise fields are sums of the smoothest modes of the
             prior, which must be Gaussian: a number of them (for each axis, where modes are products of those of the
             axes), True for all, or `Modes` themselves. Modes of a log-density that the data cannot move are left out.
@@ -81,10 +85,10 @@ def solve(
         >>> fit.converged, round(float(fit.density.sum() * grid.spacing), 12)
         (True, 1.0)
     """
-    method = NEWTON if method is None else method
     checks.kind("problem", problem, Problem, "a Problem")
+    method = _usual_method(problem) if method is None else method
     free = isinstance(method, MatrixFree)
-    if not free and not isinstance(method, LearningMatrix):
+    if not isinstance(method, (LearningMatrix, Method)):
         raise InputError(f"Argument `method` must be a learning matrix, such as Newton(), but {method!r} was given.")
     if modes is not None and not isinstance(method, Newton):
         raise InputError(f"Argument `method` must be Newton() in modes, but {method!r} was given.")
@@ -95,16 +99,31 @@ def solve(
     starts = list(start) if several else [start] if start is not None else None
     if modes is not None and isinstance(method, Newton):
         return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, method, max_steps)
-    starts = starts or list(usual(problem))
-    if isinstance(method, MatrixFree):
-        fits = [solve_without_matrix(problem, method, one, tolerance, max_steps) for one in starts]
+    if isinstance(method, Method):
+        begins = starts if free or starts is None else [begin(one, problem) for one in starts]
+        fits = method.descend(problem, begins, tolerance, max_steps)
     else:
-        fits = [_descended(problem, method, begin(one, problem), tolerance, max_steps) for one in starts]
+        fits = [arrive(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]
+    if starts is None and problem.link.even:  # a sign that changes somewhere is a kink for the prior, not for the data
+        mixed = [np.abs(fit.field) for fit in fits if fit.field.min() < 0 < fit.field.max()]
+        if isinstance(method, Method):
+            fits += method.descend(problem, mixed, tolerance, max_steps) if mixed else []
+        else:
+            fits += [arrive(problem, method, field, tolerance, max_steps) for field in mixed]
     found = [fit for fit in fits if fit.converged] or fits
     least = min(fit.energy for fit in found)
     best = next(fit for fit in found if fit.energy <= least + ROUNDING * (1 + abs(least)))  # the first, not by rounding
-    minima = sorted(fit.energy for fit in _different([best, *fits]))
-    return dataclasses.replace(best, minima=tuple(minima), starts=len(fits))
+    met = sorted(_different([best, *fits]), key=lambda fit: fit.energy)
+    return dataclasses.replace(best, minima=tuple(fit.energy for fit in met), starts=len(fits), met=tuple(met))
+
+
+def _usual_method(problem: Problem) -> LearningMatrix | Method:
+    """Newton's method, unless potentials ask for another."""
+    if not has_potentials(problem):
+        return NEWTON
+    if splits(problem):
+        return Splitting()
+    return Reweighting() if isinstance(problem.link, Direct) else NEWTON
 
 
 def modes_of(problem: Problem, modes: Any) -> Modes:
@@ -181,7 +200,7 @@ def _bump(problem: Problem) -> np.ndarray:
     return np.broadcast_to(field, grid.shape)
 
 
-def _descended(problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int) -> Fitted:
+def arrive(problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int) -> Fitted:
     """Where the iteration arrives from one field."""
     land = OnPoints(problem)
     data: Any = problem.likelihood

@@ -30,6 +30,7 @@ from quenched.papers.lemm1999.examples import (
     normalised,
     roughness,
 )
+from quenched.papers.lemm1999.graphs import figure_1, figure_2
 from quenched.papers.lemm1999.information import learning_decay
 from quenched.papers.lemm1999.learning import expected
 from quenched.papers.lemm1999.matrices import GaussianFilter, Gradient, Massive
@@ -400,6 +401,8 @@ def figure_22(*, quick: bool = False, key: Any = None) -> Figure:
 
 
 FIGURES = {
+    "figure_1": figure_1,
+    "figure_2": figure_2,
     "figure_3": figure_3,
     "figure_4": figure_4,
     "figure_5": figure_5,

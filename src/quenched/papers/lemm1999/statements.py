@@ -1,4 +1,4 @@
-"""What the paper says in chapter 2 and section 7.4.1, ours beside it."""
+"""What the paper says, ours beside it: its figures here, chapters 2 and 3 in `framework`, `gaussian` and `regression`."""
 
 from __future__ import annotations
 
@@ -31,10 +31,13 @@ from quenched.papers.lemm1999.examples import (
     roughness,
 )
 from quenched.papers.lemm1999.figures import FIGURES, PAIRS
+from quenched.papers.lemm1999.framework import framework_claims
+from quenched.papers.lemm1999.gaussian import gaussian_claims
 from quenched.papers.lemm1999.information import mutual_information
 from quenched.papers.lemm1999.learning import LEARNING
 from quenched.papers.lemm1999.matrices import Gradient, Massive
 from quenched.papers.lemm1999.misprints import misprints
+from quenched.papers.lemm1999.regression import regression_claims
 from quenched.papers.lemm1999.stationarity import curvature, hessian
 
 ARRIVED = 1e-6
@@ -51,9 +54,12 @@ def claims(*, quick: bool = False, figures: Iterable[Figure] = ()) -> tuple[Clai
     known = {figure.key.split("/")[1]: figure for figure in figures}
     made = {int(name.split("_")[1]): known.get(name) or make(quick=quick) for name, make in FIGURES.items()}
     return (
+        *framework_claims(made[1], made[2]),
         *_information_claims(made[3]),
         *_decision_claims(),
         *_link_claims(made[4]),
+        *gaussian_claims(),
+        *regression_claims(made[5]),
         *_print_claims(made),
         *_two_point_claims(made),
         *_error_claims(made[18]),
