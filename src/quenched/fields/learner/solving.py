@@ -100,7 +100,7 @@ def solve(
     if modes is not None and isinstance(method, Newton):
         return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, method, max_steps)
     if isinstance(method, Method):
-        begins = starts if free or starts is None else [begin(one, problem) for one in starts]
+        begins: Any = starts if free or starts is None else [begin(one, problem) for one in starts]
         fits = method.descend(problem, begins, tolerance, max_steps)
     else:
         fits = [arrive(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]

@@ -133,7 +133,7 @@ class Problem(eqx.Module):
         energy, pull = loss + before[0], np.reshape(before[1], (X, Y))
         bends = before[2] if self.parts is None else lambda: self.grid.cell * self.operator.matrix  # kept, not added up
         if p is None:
-            return Expansion(energy, loss, slope.ravel() + pull.ravel(), lambda: curvature.matrix() + bends())
+            return Expansion(energy, loss, slope.ravel() + pull.ravel(), lambda: bends() + curvature.matrix())
         q = pull.sum(axis=1)
         whole = slope.reshape(X, Y) + pull - q[:, None] * p
         return Expansion(energy, loss, whole.ravel(), lambda: _along(bends(), curvature, p, q))
