@@ -6,6 +6,8 @@ from quenched.fields.learner.fit import fit
 from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
 from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
 from quenched.fields.learner.parameters import FittedParameters
+from quenched.fields.learner.matrices import LearningMatrix, Newton
+from quenched.fields.learner.matrix_free import LBFGS, MatrixFree, NewtonCG
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.reweighting import Reweighting
 from quenched.fields.learner.solving import solve
@@ -77,7 +79,6 @@ from quenched.fields.practice.adapting import (
     Integral,
     Joint,
     Marginal,
-    Method,
     Pathology,
     adapt,
 )
@@ -91,6 +92,7 @@ from quenched.fields.theory.laplace import Laplace, laplace
 from quenched.fields.theory.mean_field import find_bifurcations, mean_field
 
 __all__ = [
+    "LBFGS",
     "AbsoluteLoss",
     "AbsoluteValue",
     "Adaptation",
@@ -173,10 +175,12 @@ __all__ = [
     "Marginal",
     "Mass",
     "MassField",
+    "MatrixFree",
     "MaximumPosterior",
     "Mirror",
     "MixtureNoise",
     "Newton",
+    "NewtonCG",
     "Noise",
     "NoisyData",
     "Normal",
