@@ -5,9 +5,8 @@ from quenched.fields.learner.annealing import Annealed
 from quenched.fields.learner.fit import fit
 from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
 from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
-from quenched.fields.learner.parameters import FittedParameters
-from quenched.fields.learner.matrices import LearningMatrix, Newton
 from quenched.fields.learner.matrix_free import LBFGS, MatrixFree, NewtonCG
+from quenched.fields.learner.parameters import FittedParameters
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.reweighting import Reweighting
 from quenched.fields.learner.solving import solve
