@@ -176,6 +176,7 @@ __all__ = [
     "MassField",
     "MatrixFree",
     "MaximumPosterior",
+    "Method",
     "Mirror",
     "MixtureNoise",
     "Newton",
