@@ -22,6 +22,7 @@ from scipy import optimize
 from quenched.core.types import Outcome
 from quenched.fields.learner import positive
 from quenched.fields.learner.matrices import LearningMatrix, Newton, curvature, solve_factored
+from quenched.fields.learner.starts import projected
 from quenched.fields.model.expansion import Curvature, Expansion
 from quenched.fields.model.links import Density
 from quenched.fields.model.operators import Modes
@@ -130,7 +131,7 @@ def descend(
         if not np.isfinite(at.energy + kkt):  # a start with no density where data are
             break
         if arrived:
-            if convex or iteration == max_steps:
+            if convex or bounded or iteration == max_steps:
                 break
             moved, length = _leave(problem, c.reshape(shape))
             if moved is None:
@@ -210,11 +211,6 @@ def _furthest(land: OnPoints | InModes, c: np.ndarray, energy: float, step: np.n
                 return 0.0
         below = above / 2
     return float(optimize.brentq(slope, below, above, xtol=SAME * below, rtol=SAME))  # pyright: ignore[reportArgumentType]
-
-
-def projected(problem: Problem, field: np.ndarray) -> np.ndarray:
-    """The field that fulfils the normalisation."""
-    return np.asarray(problem.link.project(field), dtype=np.float64)  # pyright: ignore[reportArgumentType]
 
 
 def _leave(problem: Problem, field: np.ndarray) -> tuple[np.ndarray | None, float]:
