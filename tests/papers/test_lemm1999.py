@@ -16,11 +16,20 @@ from quenched.papers.lemm1999.misprints import misprints
 from tests.papers import claimed
 
 
+class Made(dict):
+    """Figures and claims, each made when it is first looked at."""
+
+    def __missing__(self, name):
+        if name == "claims":
+            self[name] = lemm1999.claims(quick=True, figures=tuple(self[name] for name in lemm1999.FIGURES))
+        else:
+            self[name] = lemm1999.FIGURES[name](quick=True)
+        return self[name]
+
+
 @pytest.fixture(scope="module")
 def figures():
-    made = {name: make(quick=True) for name, make in lemm1999.FIGURES.items()}
-    made["claims"] = lemm1999.claims(quick=True, figures=tuple(made.values()))
-    return made
+    return Made()
 
 
 def test_every_figure_has_panels_data_and_a_caption(figures):
