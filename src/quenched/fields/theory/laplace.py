@@ -135,7 +135,7 @@ class Laplace:
             s = np.sqrt(self.variance)
             return self.field - q * s, self.field + q * s
         s = np.sqrt(self.log_density_variance())
-        P = np.asarray(self.problem.link.density(jnp.asarray(self.field)))
+        P = self.problem.density(self.field)
         return P * np.exp(-q * s), P * np.exp(q * s)
 
 
