@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from threadpoolctl import threadpool_limits
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
 from quenched.estimators.reading import generator_of, validated, weights_of
-from quenched.fields.practice import rounding
-from quenched.fields.practice.density import Bounds, Estimate, estimate, grid_for
+from quenched.fields.model.grid import Grid
+from quenched.fields.practice import chunks, counting, rounding
+from quenched.fields.practice.counting import Seen, Tally
+from quenched.fields.practice.density import POINTS, Bounds, Estimate, check_inside, check_range, estimate, grid_for
 from quenched.fields.practice.edges import suggested
 
 MOST_BARS = 60
@@ -25,7 +28,7 @@ MOST_BARS = 60
 
 
 class FieldDensity(DensityMixin, BaseEstimator):
-    r"""The density of one or two columns, with a band; nothing needs to be set.
+    r"""The density of one, two or three columns, with a band; nothing needs to be set.
 
     The log-density is a field on a grid with the prior that its $k$-th derivative is small,
     $$p(\ln P) \propto \exp\Bigl(-\tfrac{\lambda}{2} \int |\partial^k \ln P|^2\Bigr) .$$
@@ -35,18 +38,19 @@ class FieldDensity(DensityMixin, BaseEstimator):
     linear, so that its integral is exactly one.
 
     Args:
-        bounds: where the support ends: `(low, high)`, with None for an end that is not known; for two columns a pair of
-            such pairs. Beyond a given bound the density is zero and its logarithm `-inf`; beyond an end that is not
-            given it falls exponentially, by a factor of e in a fiftieth of the grid's length, and its logarithm is
-            finite everywhere.
-        points: of the grid, for two columns a number or a pair; by default 100 to 400, of a plane 64 each way.
+        bounds: where the support ends: `(low, high)`, with None for an end that is not known; for several columns a
+            sequence of such pairs. Beyond a given bound the density is zero and its logarithm `-inf`; beyond an end
+            that is not given it falls exponentially, by a factor of e in a fiftieth of the grid's length, and its
+            logarithm is finite everywhere.
+        points: of the grid, for several columns a number or one for each; by default 200 or 400, of a plane 64 each
+            way, in space 48.
         order: of the derivative that is small; by default 2, 3 and 4 are weighed.
         strength: $\lambda$, in coordinates in which the grid has unit length; by default all are weighed. It needs an
             order.
         extend: whether data outside a bound lift it; otherwise they are refused.
 
     Attributes:
-        grid_: points `[G]`; for two columns a pair of arrays.
+        grid_: points `[G]`; for several columns one array for each.
         density_: at the points, of the grid's shape.
         log_density_: its logarithm.
         deviation_: standard deviation of the logarithm.
@@ -57,8 +61,8 @@ class FieldDensity(DensityMixin, BaseEstimator):
         outcome_: whether all minima were found.
         rounding_: to what the values of each column were rounded, zero where they were not. Rounded values are spread
             over their intervals (see `quenched.fields.practice.rounding`); a warning says so if the step is coarse.
-        suggested_bounds_: a pair for one column, a list of pairs for two: a bound where rows pile up at an end without
-            one, None elsewhere. A warning says so (see `quenched.fields.practice.edges`).
+        suggested_bounds_: a pair for one column, a list of pairs for several: a bound where rows pile up at an end
+            without one, None elsewhere. A warning says so (see `quenched.fields.practice.edges`).
         n_features_in_, feature_names_in_: columns seen in `fit`.
 
     Examples:
@@ -89,39 +93,103 @@ class FieldDensity(DensityMixin, BaseEstimator):
         self.extend = extend
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FieldDensity:
-        """Fit to one or two columns.
+        """Fit to one, two or three columns.
 
         Args:
-            X: rows `[n]`, `[n, 1]` or `[n, 2]`.
+            X: rows `[n]`, `[n, 1]`, `[n, 2]` or `[n, 3]`; or a Dask array or data frame, of which two passes are made,
+                chunk by chunk, and nothing but counts is gathered.
             y: not used.
-            sample_weight: weight w acts as w equal rows, zero as if the row were absent.
+            sample_weight: weight w acts as w equal rows, zero as if the row were absent. For a Dask collection, a Dask
+                array or series in the same chunks.
 
         Returns:
             The estimator.
         """
-        rows = self._rows(X, reset=True)
+        self._tally = None
+        if chunks.is_chunked(X):
+            return self._learn(chunks.gather(X, sample_weight, self._named(X)))
+        return self._learn(self._read(X, sample_weight, reset=True))
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, update: bool = True) -> FieldDensity:
+        """Add a batch of rows to those seen so far, in `fit` or in earlier calls.
+
+        Rows are counted and forgotten, so that memory does not grow with them. Between given bounds the result is that
+        of `fit` on all rows at once, but for rounding. Where an end is not given the grid is laid over the range of all
+        rows so far, also of those that lie outside the first batch, and the result is that of `fit` but for a small
+        fraction of the band. Rounded values are found as long as there are at most 10,000 different rows.
+
+        Args:
+            X: rows, with as many columns as before.
+            y: not used.
+            sample_weight: as for `fit`.
+            update: whether to estimate the density now. With False the rows are only counted: all but the last of many
+                batches need no estimate.
+
+        Returns:
+            The estimator.
+        """
+        if chunks.is_chunked(X):
+            raise InputError("Argument `X` must be rows in memory here, but it is a Dask collection: give it to `fit`.")
+        first = getattr(self, "_tally", None) is None and not hasattr(self, "_seen")
+        seen = self._read(X, sample_weight, reset=first)
+        columns = seen.rows.shape[1]
+        if getattr(self, "_tally", None) is None:
+            points = [POINTS[columns][-1] if count is None else count for count in self._points(columns)]
+            self._tally = Tally(self._bounds(columns), points)
+            if not first:
+                self._tally.add(self._seen.rows, self._seen.weights)
+                self._tally.ends, self._tally.size = self._seen.ends, self._seen.size
+        if not checks.flag("extend", self.extend):
+            check_inside(seen.ends, self._bounds(columns))
+        self._tally.add(seen.rows, seen.weights)
+        return self._learn(self._tally.seen) if checks.flag("update", update) else self
+
+    def _read(self, X: Any, sample_weight: Any, *, reset: bool) -> Seen:
+        """Rows in memory."""
+        rows = self._rows(X, reset=reset)
         weights = weights_of(sample_weight, rows)
-        if rows.shape[1] > 2:
-            raise InputError(f"Argument `X` must have one or two columns, but it has {rows.shape[1]}: a grid of more "
-                             "dimensions would hold too many points.")  # fmt: skip
-        rows, weights = rows[weights > 0], weights[weights > 0]
+        counting.check_columns(rows.shape[1])
+        return Seen.of(rows, weights)
+
+    def _named(self, X: Any) -> Callable[[Seen], Grid]:
+        """Notes the columns of a Dask collection, and lays the grid."""
+        self.n_features_in_, names = chunks.columns_of(X), chunks.names_of(X)
+        if names and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self._grid
+
+    def _grid(self, seen: Seen) -> Grid:
+        """The grid of some rows."""
+        columns = seen.rows.shape[1]
+        ends = None if seen.exact and seen.size == len(seen.rows) else seen.ends
+        for i, (low, high) in enumerate(seen.ends.tolist() if ends is not None else []):
+            check_range("X", i, np.array([low, high]), seen.size)
+        return grid_for(seen.rows, seen.weights, bounds=self._bounds(columns), points=self._points(columns),
+                        extend=checks.flag("extend", self.extend), ends=ends)  # fmt: skip
+
+    def _learn(self, seen: Seen) -> FieldDensity:
+        """The estimate from what is kept of the rows."""
+        rows, weights = seen.rows, seen.weights
         bounds, points = self._bounds(rows.shape[1]), self._points(rows.shape[1])
-        grid = grid_for(rows, weights, bounds=bounds, points=points, extend=checks.flag("extend", self.extend))
+        grid = self._grid(seen) if seen.grid is None else seen.grid
         order, strength = self._prior()
 
         def learn(rows: np.ndarray, weights: np.ndarray) -> Estimate:
-            return estimate(grid, grid.counts(rows, weights), order=order, strength=strength)
+            return estimate(grid, counting.count(grid, rows, weights), order=order, strength=strength)
 
         def log_density(found: Estimate, at: np.ndarray) -> np.ndarray:
             return grid.log_values(found.log_density, at)
 
         with threadpool_limits(1, user_api="blas"):  # matrices so small are slower with two threads
-            steps = rounding.steps_that_matter(grid, rows, weights)
+            steps = rounding.steps_that_matter(grid, rows, weights) if seen.exact else [0.0] * rows.shape[1]
             if any(steps):
                 found = rounding.share_out(learn, log_density, grid.axes, rows, weights, steps)
             else:
                 found = learn(rows, weights)
-            each = zip(rows.T, steps, bounds, points, strict=True)
+            inside = rows if seen.exact else np.clip(rows, *seen.ends.T)
+            each = zip(inside.T, steps, bounds, points, strict=True)
             edges = [(None, None) if step else suggested(x, weights, ends, count) for x, step, ends, count in each]
         self._fitted, self.rounding_ = grid, np.array(steps)
         self.suggested_bounds_ = edges[0] if len(edges) == 1 else edges
@@ -133,7 +201,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
         self.components_ = found.mixture.best.components
         self.log_evidence_, self.outcome_ = found.mixture.log_evidence, found.mixture.outcome
         self._warn(rows, edges)
-        self._seen = rows, weights
+        self._seen = seen
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -146,7 +214,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
         return float(np.mean(self.score_samples(X)))
 
     def pdf(self, x: Any) -> np.ndarray:
-        """The density at places of any shape; for two columns the last dimension holds the two coordinates."""
+        """The density at places of any shape; for several columns the last dimension holds their coordinates."""
         check_is_fitted(self, "_fitted")
         return np.exp(self._at(x, self.log_density_))
 
@@ -181,20 +249,20 @@ class FieldDensity(DensityMixin, BaseEstimator):
             `density`, `density_low` and `density_high` over `value`, and `histogram` between every two of `edge`.
 
         Raises:
-            InputError: if it was fitted to two columns.
+            InputError: if it was fitted to several columns.
         """
         low, high = self.credible_band(level=level)
-        rows, weights = self._seen
+        rows, weights = self._seen.rows, self._seen.weights
         if rows.shape[1] > 1:
-            raise InputError("A description must be of one column, but the density is that of two; it is in `density_` "
-                             "over `grid_`.")  # fmt: skip
-        bars = min(2 * int(np.sqrt(len(rows))), MOST_BARS)
+            raise InputError(f"A description must be of one column, but the density is that of {rows.shape[1]}; it is "
+                             "in `density_` over `grid_`.")  # fmt: skip
+        bars = min(2 * int(np.sqrt(self._seen.size)), MOST_BARS)
         heights, edges = np.histogram(rows[:, 0], bars, weights=weights, density=True)
         over = {"density": self.density_, "density_low": low, "density_high": high}
         data: dict[str, Any] = {name: ("value", values) for name, values in over.items()}
         about = results.provenance(
             "fields", source="density", column=str(getattr(self, "feature_names_in_", ["value"])[0]), level=level,
-            rows=len(rows), order=self.order_, strength=self.strength_, log_evidence=self.log_evidence_,
+            rows=self._seen.size, order=self.order_, strength=self.strength_, log_evidence=self.log_evidence_,
         )  # fmt: skip
         about |= {"rounding": float(self.rounding_[0])} if self.rounding_[0] else {}
         ends = zip(("suggested_low", "suggested_high"), self.suggested_bounds_, strict=True)
@@ -235,10 +303,10 @@ class FieldDensity(DensityMixin, BaseEstimator):
         places = checks.numbers("x", x)
         checks.finite("x", places)
         shape, columns = places.shape, self.log_density_.ndim
-        if columns == 2:
-            if shape[-1:] != (2,):
-                raise InputError("Argument `x` must have two coordinates in its last dimension, but its shape is "
-                                 f"{shape}.")  # fmt: skip
+        if columns > 1:
+            if shape[-1:] != (columns,):
+                raise InputError(f"Argument `x` must have {columns} coordinates in its last dimension, but its shape "
+                                 f"is {shape}.")  # fmt: skip
             shape = shape[:-1]
         if places.size == 0:
             return np.zeros(shape)

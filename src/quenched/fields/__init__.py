@@ -6,7 +6,10 @@ from quenched.fields.learner.fit import fit
 from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
 from quenched.fields.learner.matrices import LearningMatrix, Newton
 from quenched.fields.learner.regression import regress
+from quenched.fields.learner.reweighting import Reweighting
 from quenched.fields.learner.solving import solve
+from quenched.fields.learner.sparse import Method
+from quenched.fields.learner.splitting import Splitting
 from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Template, Truncated, Uniform
 from quenched.fields.model.components import ClassData, ClusterData, Components, VectorData
 from quenched.fields.model.either import Either, either
@@ -21,6 +24,7 @@ from quenched.fields.model.families import (
     Strength,
     links_of,
 )
+from quenched.fields.model.filters import Convolution, Derivative, FilterBank, Gradient
 from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
 from quenched.fields.model.hyper import Hyper
 from quenched.fields.model.hyperpriors import Choice, Flat, Gamma, Hyperprior, LogFlat, LogNormal, Normal, Power
@@ -41,6 +45,15 @@ from quenched.fields.model.noise import (
 )
 from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator, ThinPlate
 from quenched.fields.model.parametrisations import Bounded, Distribution, Logits, Unnormalised, check_link
+from quenched.fields.model.potentials import (
+    AbsoluteValue,
+    Cup,
+    Huber,
+    Potential,
+    PotentialFunction,
+    Quadratic,
+    Smoothed,
+)
 from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quadratic import Cumulative, QuadraticData
@@ -69,6 +82,7 @@ from quenched.fields.theory.mean_field import find_bifurcations, mean_field
 
 __all__ = [
     "AbsoluteLoss",
+    "AbsoluteValue",
     "Adaptation",
     "Alternation",
     "Alternatives",
@@ -82,11 +96,14 @@ __all__ = [
     "ClassData",
     "ClusterData",
     "Components",
+    "Convolution",
     "Coordinates",
     "Cumulative",
+    "Cup",
     "Dense",
     "Density",
     "DensityData",
+    "Derivative",
     "Difference",
     "Direct",
     "Dirichlet",
@@ -95,6 +112,7 @@ __all__ = [
     "Empirical",
     "Exact",
     "Filter",
+    "FilterBank",
     "Fitted",
     "FittedAlternatives",
     "FittedColumns",
@@ -109,7 +127,9 @@ __all__ = [
     "GaussianData",
     "GaussianNoise",
     "Given",
+    "Gradient",
     "Grid",
+    "Huber",
     "HuberNoise",
     "Hyper",
     "Hyperprior",
@@ -143,6 +163,7 @@ __all__ = [
     "Mass",
     "MassField",
     "MaximumPosterior",
+    "Method",
     "Mirror",
     "MixtureNoise",
     "Newton",
@@ -156,18 +177,24 @@ __all__ = [
     "Period",
     "Periodic",
     "Permutation",
+    "Potential",
+    "PotentialFunction",
     "Power",
     "Prior",
     "Problem",
+    "Quadratic",
     "QuadraticData",
     "Relevance",
+    "Reweighting",
     "RiskData",
     "Rotation",
     "RowData",
     "Rule",
     "Shifted",
+    "Smoothed",
     "Smoothness",
     "Spectrum",
+    "Splitting",
     "SquareRoot",
     "SquaredLoss",
     "Start",

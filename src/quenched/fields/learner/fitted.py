@@ -37,6 +37,7 @@ class Fitted:
         hessian: the Hessian in modes.
         data_hessian: the part of the data in it, where it does not depend on the field.
         steps: energy, energy of the data, length and residual of every step.
+        gap: how far the energy is above the least one at most, where it is convex and the method knows.
     """
 
     field: np.ndarray
@@ -52,6 +53,7 @@ class Fitted:
     data_hessian: np.ndarray | None = None
     steps: tuple[tuple[float, float, float, float], ...] = ()
     met: tuple[Any, ...] = ()
+    gap: float | None = None
 
     @property
     def converged(self) -> bool:

@@ -150,10 +150,12 @@ def descend(
             else:
                 step = method.step(problem, c.reshape(shape), G.reshape(shape), iteration).ravel()
             gain = -float(at.slope @ step)
+            positive_definite = convex or (found is not None and not on_points)
+            last_step = gain < SHARP or (gain < CLOSE and not gain < last / FALLS) or iteration == max_steps
+            if newton and positive_definite and not bounded and last_step:
+                arrived = arrived or (not on_points and gain < CLOSE)
+                break
             if convex and newton and not bounded:
-                if gain < SHARP or (gain < CLOSE and not gain < last / FALLS) or iteration == max_steps:
-                    arrived = arrived or (not on_points and gain < CLOSE)
-                    break
                 length, there = _halved(land, c, at.energy, step, np.inf if whole else gain, noise)
             elif iteration < max_steps:
                 length = _furthest(land, c, at.energy, step, most)

@@ -18,6 +18,9 @@ from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.matrices import LearningMatrix, Newton
 from quenched.fields.learner.newton import InModes, OnPoints, descend
+from quenched.fields.learner.reweighting import Reweighting, has_potentials, splits
+from quenched.fields.learner.sparse import Method
+from quenched.fields.learner.splitting import Splitting
 from quenched.fields.learner.starts import begin, blind, convex, projected, usual
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Modes
@@ -40,7 +43,7 @@ WIDTH = 0.2
 @double
 def solve(
     problem: Problem,
-    method: LearningMatrix | None = None,
+    method: LearningMatrix | Method | None = None,
     *,
     modes: Any = None,
     start: Any = None,
@@ -51,7 +54,8 @@ def solve(
 
     Args:
         problem: likelihood x link x prior.
-        method: a learning matrix; by default `Newton()`.
+        method: a learning matrix, `Reweighting()` or `Splitting()`; by default `Newton()`, and for regressions with
+            potentials one of the latter.
         modes: None for all fields on the points of the grid. Otherwise fields are sums of the smoothest modes of the
             prior, which must be Gaussian: a number of them (for each axis, where modes are products of those of the
             axes), True for all, or `Modes` themselves. Modes of a log-density that the data cannot move are left out.
@@ -77,9 +81,9 @@ def solve(
         >>> fit.converged, round(float(fit.density.sum() * grid.spacing), 12)
         (True, 1.0)
     """
-    method = NEWTON if method is None else method
     checks.kind("problem", problem, Problem, "a Problem")
-    if not isinstance(method, LearningMatrix):
+    method = _usual_method(problem) if method is None else method
+    if not isinstance(method, (LearningMatrix, Method)):
         raise InputError(f"Argument `method` must be a learning matrix, such as Newton(), but {method!r} was given.")
     if modes is not None and not isinstance(method, Newton):
         raise InputError(f"Argument `method` must be Newton() in modes, but {method!r} was given.")
@@ -89,7 +93,11 @@ def solve(
     starts = list(start) if several else [start] if start is not None else None
     if modes is not None:
         return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, method, max_steps)
-    fits = [arrive(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]
+    if isinstance(method, Method):
+        fields = [begin(one, problem) for one in starts] if starts else None
+        fits = method.descend(problem, fields, tolerance, max_steps)
+    else:
+        fits = [arrive(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]
     if starts is None and problem.link.even:  # a sign that changes somewhere is a kink for the prior, not for the data
         mixed = [fit.field for fit in fits if fit.field.min() < 0 < fit.field.max()]
         fits += [arrive(problem, method, np.abs(field), tolerance, max_steps) for field in mixed]
@@ -98,6 +106,15 @@ def solve(
     best = next(fit for fit in found if fit.energy <= least + ROUNDING * (1 + abs(least)))  # the first, not by rounding
     met = sorted(_different([best, *fits]), key=lambda fit: fit.energy)
     return dataclasses.replace(best, minima=tuple(fit.energy for fit in met), starts=len(fits), met=tuple(met))
+
+
+def _usual_method(problem: Problem) -> LearningMatrix | Method:
+    """Newton's method, unless potentials ask for another."""
+    if not has_potentials(problem):
+        return NEWTON
+    if splits(problem):
+        return Splitting()
+    return Reweighting() if isinstance(problem.link, Direct) else NEWTON
 
 
 def modes_of(problem: Problem, modes: Any) -> Modes:

@@ -162,7 +162,7 @@ class Given(Start):
         """It, if it may be one."""
         field = problem.grid.check("given", self.given)
         negative = isinstance(problem.link, Density) and np.any(field < 0)
-        if negative or not np.isfinite(problem.value(field)):
+        if negative or not np.isfinite(problem.expand(field).energy):
             raise InputError("Argument `given` must be a density that is not negative and positive where data are, but "
                              "it is not.")  # fmt: skip
         return field

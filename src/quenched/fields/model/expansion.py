@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quenched.fields.model.operators import Modes
+from quenched.fields.model.operators import Modes, PlateModes
 
 
 class Curvature(abc.ABC):
@@ -98,7 +98,11 @@ class ShareCurvature(Curvature):
 
     def project(self, modes: Modes) -> np.ndarray:
         r"""$\sum_x n_x u_a u_{a'}\, \mathrm{cov}_x(v_b, v_{b'})$."""
-        u, v, p = modes.given, modes.over, self.shares
+        p = self.shares
+        if isinstance(modes, PlateModes):
+            mean = modes.coefficients(p)
+            return self.level[0] * (modes.gram(p) - mean[:, None] * mean)
+        u, v = modes.given, modes.over
         if len(p) == 1:
             B = np.sqrt(self.level[0] * p[0])[:, None] * (v - p[0] @ v)
             return u[0, 0] ** 2 * (B.T @ B)

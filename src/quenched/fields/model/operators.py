@@ -78,6 +78,84 @@ class Modes:
         return Modes(self.grid, self.values[:, 1:], self.given, self.over[:, 1:])
 
 
+class PlateModes(Modes):
+    r"""Modes over all axes that are sums of products of those of the axes, $U = (A \otimes B \otimes \dots) M$.
+
+    Fields, coefficients and quadratic forms are computed axis by axis, at the cost of products and not of points.
+
+    Attributes:
+        sides: modes of each axis as orthonormal columns.
+        mixed: $M$ `[products, modes]`.
+    """
+
+    sides: tuple[np.ndarray, ...]
+    mixed: np.ndarray
+
+    def __init__(self, grid: Grid, values: np.ndarray, sides: tuple[np.ndarray, ...], mixed: np.ndarray):
+        for name, value in (("grid", grid), ("values", values), ("given", np.ones((1, 1))),
+                            ("sides", sides), ("mixed", mixed)):  # fmt: skip
+            object.__setattr__(self, name, value)
+
+    @functools.cached_property
+    def over(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """All modes as columns."""
+        return functools.reduce(np.kron, self.sides) @ self.mixed
+
+    @functools.cached_property
+    def pairs(self) -> list[np.ndarray]:
+        """Products of every two modes of each axis `[points, modes^2]`."""
+        return [(U[:, :, None] * U[:, None]).reshape(len(U), -1) for U in self.sides]
+
+    def field(self, c: np.ndarray) -> np.ndarray:
+        """The field with these coefficients."""
+        return _along_each(self.sides, (self.mixed @ c).reshape([U.shape[1] for U in self.sides]))
+
+    def coefficients(self, field: np.ndarray) -> np.ndarray:
+        """Scalar products of a field with the modes, flat."""
+        return _along_each([U.T for U in self.sides], field.reshape(self.grid.shape)).ravel() @ self.mixed
+
+    def gram(self, weights: np.ndarray) -> np.ndarray:
+        r"""$U^T \mathrm{diag}(w)\, U$ for weights of the points."""
+        counts = [U.shape[1] for U in self.sides]
+        G = _along_each([P.T for P in self.pairs], weights.reshape(self.grid.shape))
+        G = G.reshape([m for count in counts for m in (count, count)])
+        d, size = len(counts), math.prod(counts)
+        G = G.transpose(*range(0, 2 * d, 2), *range(1, 2 * d, 2)).reshape(size, size)
+        return self.mixed.T @ G @ self.mixed
+
+    def diagonal(self, roots: np.ndarray) -> np.ndarray:
+        r"""$\mathrm{diag}(U R^T R\, U^T)$, of the shape of the grid, for rows $R$ of coefficients."""
+        counts = [U.shape[1] for U in self.sides]
+        half = roots @ self.mixed.T
+        d, C = len(counts), (half.T @ half).reshape(counts + counts)
+        C = C.transpose([i + side * d for i in range(d) for side in (0, 1)]).reshape([count**2 for count in counts])
+        return _along_each(self.pairs, C)
+
+    def first(self, given: int, over: int) -> Modes:
+        """The smoothest of them."""
+        return self._some(self.values[:, :over], slice(over))
+
+    def times(self, factor: float) -> Modes:
+        """Those of a multiple of the operator."""
+        return self._some(factor * self.values, slice(None))
+
+    def without_constant(self) -> Modes:
+        """Without the first mode, which is constant."""
+        return self._some(self.values[:, 1:], slice(1, None))
+
+    def _some(self, values: np.ndarray, kept: slice) -> PlateModes:
+        found = PlateModes(self.grid, values, self.sides, self.mixed[:, kept])
+        found.__dict__["pairs"] = self.pairs
+        return found
+
+
+def _along_each(matrices: Any, field: np.ndarray) -> np.ndarray:
+    """A matrix applied along each dimension of a field."""
+    for matrix in matrices:  # the first dimension is done and becomes the last
+        field = np.tensordot(field, matrix, axes=(0, 1))
+    return field
+
+
 def _products(parts: list[np.ndarray]) -> np.ndarray:
     """The columns of some matrices multiplied, in all combinations; a single 1 leaves the others as they are."""
     parts = [part for part in parts if part.shape != (1, 1)]
@@ -97,8 +175,12 @@ def difference_modes(points: int, order: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @functools.lru_cache(maxsize=16)
-def plate_modes(points: tuple[int, ...], order: int) -> tuple[np.ndarray, np.ndarray]:
-    """The modes of a plate with sides of unit length, among products of the smoothest ones of its sides."""
+def plate_modes(points: tuple[int, ...], order: int) -> tuple[np.ndarray, tuple[np.ndarray, ...], np.ndarray]:
+    """The modes of a plate with sides of unit length, among products of the smoothest ones of its sides.
+
+    Returns:
+        Eigenvalues, the modes of each side as columns, and the coefficients of products of these `[products, modes]`.
+    """
     sides, energies = [], []
     for count in points:
         U = difference_modes(count, order)[1][:, : ALONG[len(points)]]
@@ -111,10 +193,17 @@ def plate_modes(points: tuple[int, ...], order: int) -> tuple[np.ndarray, np.nda
     )
     values, mixed = np.linalg.eigh(total)
     free = math.comb(order - 1 + len(points), len(points))
-    vectors = functools.reduce(np.kron, sides) @ mixed
-    turn, _ = np.linalg.qr(np.column_stack([vectors[:, :free].sum(axis=0), np.eye(free)]))
-    vectors[:, :free] = vectors[:, :free] @ turn  # the first is constant
-    return np.where(np.arange(len(values)) < free, 0.0, values), vectors
+    one = functools.reduce(np.kron, [U.sum(axis=0) for U in sides])
+    turn, _ = np.linalg.qr(np.column_stack([one @ mixed[:, :free], np.eye(free)]))
+    mixed[:, :free] = mixed[:, :free] @ turn  # the first is constant
+    return np.where(np.arange(len(values)) < free, 0.0, values), tuple(sides), mixed
+
+
+@functools.lru_cache(maxsize=4)
+def _plate_vectors(points: tuple[int, ...], order: int) -> np.ndarray:
+    """The modes of a plate as columns."""
+    _, sides, mixed = plate_modes(points, order)
+    return functools.reduce(np.kron, sides) @ mixed
 
 
 def _bends(order: int, axes: int) -> list[tuple[int, tuple[int, ...]]]:
@@ -468,10 +557,16 @@ class Plate(Operator):
             total = total + self.factor * often * part
         return total
 
+    def modes(self, count: int | tuple[int, ...] | None = None) -> Modes:
+        """The smoothest modes, among products of those of the axes."""
+        if self.grid.given or count is not None:
+            return super().modes(count)
+        values, sides, mixed = plate_modes(self.grid.shape, self.order)
+        return PlateModes(self.grid, self.factor * values[None], sides, mixed)
+
     def _smoothest(self) -> tuple[np.ndarray, np.ndarray]:
         """Among products of the smoothest modes of the axes."""
-        values, vectors = plate_modes(self.grid.shape, self.order)
-        return self.factor * values, vectors
+        return self.factor * plate_modes(self.grid.shape, self.order)[0], _plate_vectors(self.grid.shape, self.order)
 
     def __mul__(self, factor: float) -> Operator:
         return Plate(self.grid, self.order, _factor(factor) * self.factor)

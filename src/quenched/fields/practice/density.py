@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ TEMPLATES, MOST = 0.2, 8
 ROUGH, DEVIATIONS, SCALES, FEW = 0.5, (0.3, 0.7), 60, 3000
 """How probable an additional rough field is beforehand; its standard deviations; how many modes it has; and the number
 of rows from which on it is not asked for."""
-POINTS = {1: (200, 400), 2: (64,), 3: (24,)}
+POINTS = {1: (200, 400), 2: (64,), 3: (48,)}
 """Of each axis, by dimension: few sizes, so that the modes of one fit serve the next."""
 ENOUGH = 500
 """Rows from which on they may show finer structure than that of their middle half: the finest grid is used."""
@@ -205,7 +206,13 @@ def _path(grid: Grid, data: DensityData, order: int, modes: Modes, prior: float,
 
 
 def grid_for(
-    rows: np.ndarray, weights: np.ndarray, *, bounds: list[Bounds], points: list[int | None], extend: bool
+    rows: np.ndarray,
+    weights: np.ndarray,
+    *,
+    bounds: list[Bounds],
+    points: list[int | None],
+    extend: bool,
+    ends: np.ndarray | None = None,
 ) -> Grid:
     """A grid for these rows.
 
@@ -215,35 +222,44 @@ def grid_for(
         bounds: of each column, None where the grid shall find its own end.
         points: of each axis, None for as many as the data can tell apart.
         extend: whether an end that leaves out data becomes its own.
+        ends: the least and the largest value of each column, if these are not those of the rows.
 
     Raises:
         InputError: if there is nothing to lay a grid over, or data outside the bounds.
     """
     choices = [POINTS[rows.shape[1]] if count is None else (count,) for count in points]
-    columns = enumerate(zip(rows.T, bounds, choices, strict=True))
-    return Grid(over=[_axis(i, x, weights, ends, count, extend=extend) for i, (x, ends, count) in columns])
+    if ends is None:
+        ends = np.array([check_range("X", i, x) for i, x in enumerate(rows.T)])
+    if not extend:
+        check_inside(ends, bounds)
+    columns = zip(rows.T, ends.tolist(), bounds, choices, strict=True)
+    return Grid(over=[_axis(x, weights, between, pair, count) for x, between, pair, count in columns])
 
 
-def check_range(name: str, column: int, x: np.ndarray) -> tuple[float, float]:
-    """The least and the largest value of a column, which must differ."""
+def check_inside(ends: np.ndarray, bounds: Sequence[Bounds]) -> None:
+    """Check that the least and the largest value of each column are inside the bounds."""
+    for column, (pair, given) in enumerate(zip(ends.tolist(), bounds, strict=True)):
+        for end, bound, sign in zip(pair, given, (-1, 1), strict=True):
+            if bound is not None and sign * (end - bound) > 0:
+                raise InputError(f"Argument `X` must lie inside `bounds`, but column {column} holds {end:g}, beyond "
+                                 f"{bound:g}: widen the bounds, or set `extend=True`.")  # fmt: skip
+
+
+def check_range(name: str, column: int, x: np.ndarray, size: int | None = None) -> tuple[float, float]:
+    """The least and the largest value of a column of some size, which must differ."""
     low, high = float(x.min()), float(x.max())
     if not low < high:
         raise InputError(f"Argument `{name}` must hold at least two different values in each column, but all n_samples="
-                         f"{len(x)} values of column {column} are {low:g}.")  # fmt: skip
+                         f"{size or len(x)} values of column {column} are {low:g}.")  # fmt: skip
     checks.inside(name, np.array([low, high, high - low]), -checks.LARGEST, checks.LARGEST)
     return low, high
 
 
-def _axis(
-    column: int, x: np.ndarray, weights: np.ndarray, bounds: Bounds, choices: tuple[int, ...], *, extend: bool
-) -> Axis:
+def _axis(x: np.ndarray, weights: np.ndarray, between: list[float], bounds: Bounds, choices: tuple[int, ...]) -> Axis:
     """One axis; of several numbers of points the smallest that will do."""
-    ends, tails, n = list(check_range("X", column, x)), [0.0, 0.0], weights.sum()
+    ends, tails, n = list(between), [0.0, 0.0], weights.sum()
     width = ends[1] - ends[0]
     for side, (bound, sign) in enumerate(zip(bounds, (-1, 1), strict=True)):
-        if bound is not None and sign * (ends[side] - bound) > 0 and not extend:
-            raise InputError(f"Argument `X` must lie inside `bounds`, but column {column} holds {ends[side]:g}, beyond "
-                             f"{bound:g}: widen the bounds, or set `extend=True`.")  # fmt: skip
         if bound is not None and sign * (ends[side] - bound) <= 0:
             ends[side] = float(bound)
         else:

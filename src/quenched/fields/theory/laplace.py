@@ -40,7 +40,7 @@ from quenched.core import checks
 from quenched.core.types import QUICK, Array, InputError, double
 from quenched.fields.model.either import resolve, uncertain
 from quenched.fields.model.links import Density, Direct
-from quenched.fields.model.operators import Modes
+from quenched.fields.model.operators import Modes, PlateModes
 from quenched.fields.model.problem import Problem
 
 FLAT = 1e-9
@@ -91,6 +91,8 @@ class Laplace:
 
     def log_density_variance(self) -> np.ndarray:
         r"""Variance of $\ln P$ at each point of the grid."""
+        if isinstance(self.modes, PlateModes) and self.problem.link.exponential:
+            return self._plate_variance(self.modes)
         if self.problem.link.exponential:  # of the field less the logarithm of its integral
             grid, roots = self.problem.grid, self.roots.reshape(-1, *self.problem.grid.blocks)
             p = grid.weights * np.exp(self.field - self.problem.log_integral(self.field))
@@ -98,6 +100,16 @@ class Laplace:
             return np.sum(centred**2, axis=0).reshape(self.field.shape)
         J = self._slopes()
         return np.sum((self.roots @ J.T) ** 2, axis=0).reshape(self.field.shape)
+
+    def _plate_variance(self, modes: PlateModes) -> np.ndarray:
+        """The same from products of modes, without a row for each mode on the points."""
+        lower, scale = self.factor
+        R = linalg.solve_triangular(lower, np.diag(1 / scale), lower=True, check_finite=False)
+        mean = modes.coefficients(
+            self.problem.grid.weights * np.exp(self.field - self.problem.log_integral(self.field))
+        )
+        shared = R.T @ (R @ mean)
+        return np.maximum(modes.diagonal(R) - 2 * modes.field(shared) + float(mean @ shared), 0.0)
 
     @double
     def _slopes(self) -> np.ndarray:
