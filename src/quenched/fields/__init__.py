@@ -4,11 +4,12 @@ from quenched.fields import theory
 from quenched.fields.learner.annealing import Annealed
 from quenched.fields.learner.fit import fit
 from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
-from quenched.fields.learner.matrices import LearningMatrix, Newton
+from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
+from quenched.fields.learner.matrix_free import LBFGS, MatrixFree, NewtonCG
+from quenched.fields.learner.parameters import FittedParameters
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.reweighting import Reweighting
 from quenched.fields.learner.solving import solve
-from quenched.fields.learner.sparse import Method
 from quenched.fields.learner.splitting import Splitting
 from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Template, Truncated, Uniform
 from quenched.fields.model.components import ClassData, ClusterData, Components, VectorData
@@ -44,6 +45,7 @@ from quenched.fields.model.noise import (
     RiskData,
 )
 from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator, ThinPlate
+from quenched.fields.model.parameters import Parametrised
 from quenched.fields.model.parametrisations import Bounded, Distribution, Logits, Unnormalised, check_link
 from quenched.fields.model.potentials import (
     AbsoluteValue,
@@ -71,6 +73,14 @@ from quenched.fields.model.symmetries import (
     Translation,
 )
 from quenched.fields.practice.adapting import Adaptation, FittedHyper, Integral, Joint, Marginal, Pathology, adapt
+    Adaptation,
+    FittedHyper,
+    Integral,
+    Joint,
+    Marginal,
+    Pathology,
+    adapt,
+)
 from quenched.fields.practice.alternatives import Alternatives, weigh
 from quenched.fields.practice.columns import FittedColumns, screen
 from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
@@ -119,6 +129,7 @@ __all__ = [
     "FittedDensity",
     "FittedFunction",
     "FittedHyper",
+    "FittedParameters",
     "FittedSwitches",
     "Flat",
     "Free",
@@ -141,6 +152,7 @@ __all__ = [
     "Jumps",
     "Kernel",
     "KernelData",
+    "LBFGS",
     "Laplace",
     "LaplaceNoise",
     "Laplacian",
@@ -162,16 +174,19 @@ __all__ = [
     "Marginal",
     "Mass",
     "MassField",
+    "MatrixFree",
     "MaximumPosterior",
     "Method",
     "Mirror",
     "MixtureNoise",
     "Newton",
+    "NewtonCG",
     "Noise",
     "NoisyData",
     "Normal",
     "Operator",
     "Order",
+    "Parametrised",
     "Patches",
     "Pathology",
     "Period",
