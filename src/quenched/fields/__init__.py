@@ -73,14 +73,6 @@ from quenched.fields.model.symmetries import (
     Translation,
 )
 from quenched.fields.practice.adapting import Adaptation, FittedHyper, Integral, Joint, Marginal, Pathology, adapt
-    Adaptation,
-    FittedHyper,
-    Integral,
-    Joint,
-    Marginal,
-    Pathology,
-    adapt,
-)
 from quenched.fields.practice.alternatives import Alternatives, weigh
 from quenched.fields.practice.columns import FittedColumns, screen
 from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
@@ -91,6 +83,7 @@ from quenched.fields.theory.laplace import Laplace, laplace
 from quenched.fields.theory.mean_field import find_bifurcations, mean_field
 
 __all__ = [
+    "LBFGS",
     "AbsoluteLoss",
     "AbsoluteValue",
     "Adaptation",
@@ -152,7 +145,6 @@ __all__ = [
     "Jumps",
     "Kernel",
     "KernelData",
-    "LBFGS",
     "Laplace",
     "LaplaceNoise",
     "Laplacian",
