@@ -244,13 +244,14 @@ class _State:
 
     def _look(self, c: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Energy, slope, and the probabilities of the classes at the rows."""
-        g = self.B @ c @ self.over.T
-        total: Any = special.logsumexp(g, axis=1)
-        at = np.arange(len(g)), self.labels
-        P = np.exp(g - total[:, None])
-        off = P.copy()
+        g = self.B @ (c @ self.over.T)
+        g = g - g.max(axis=1, keepdims=True)
+        P = np.exp(g)
+        total = P.sum(axis=1)
+        P /= total[:, None]
+        at, off = (np.arange(len(g)), self.labels), P.copy()
         off[at] -= 1
-        energy = float(self.weights @ (total - g[at]) + 0.5 * np.sum(self.prior * c**2))
+        energy = float(self.weights @ (np.log(total) - g[at]) + 0.5 * np.sum(self.prior * c**2))
         return energy, self.B.T @ ((self.weights[:, None] * off) @ self.over) + self.prior * c, P
 
     def _hessian(self, P: np.ndarray) -> np.ndarray:

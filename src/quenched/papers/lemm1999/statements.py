@@ -39,6 +39,7 @@ from quenched.papers.lemm1999.information import mutual_information
 from quenched.papers.lemm1999.learning import LEARNING
 from quenched.papers.lemm1999.matrices import Gradient, Massive
 from quenched.papers.lemm1999.misprints import misprints
+from quenched.papers.lemm1999.mixtures import mixture_claims
 from quenched.papers.lemm1999.regression import regression_claims
 from quenched.papers.lemm1999.stationarity import curvature, hessian
 from quenched.papers.lemm1999.temperatures import temperature_claims
@@ -69,6 +70,7 @@ def claims(*, quick: bool = False, figures: Iterable[Figure] = ()) -> tuple[Clai
         *_error_claims(made[18]),
         *_fifty_claims(made),
         *_speed_claims(made[22], quick=quick),
+        *mixture_claims(made, quick=quick),
     )
 
 
