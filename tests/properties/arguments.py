@@ -265,7 +265,9 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
         fields.Direct(INPUTS), st.builds(fields.GaussianData, places, places, positive)
     ),
     "fields.data_space": st.none() | st.booleans(),
-    "fields.method": st.builds(fields.Newton, mass=positive),
+    "fields.method": st.builds(fields.Newton, mass=positive) | st.just(fields.NewtonCG()) | st.just(fields.LBFGS()),
+    "fields.coarsest": st.none() | st.integers(4, 64),
+    "fields.history": st.integers(1, 20),
     "fields.tolerance": st.floats(1e-12, 1e-3),
     "fields.max_steps": st.integers(1, 20),
     "fields.solve.start": st.sampled_from([fields.Uniform(), fields.Empirical(), fields.Kernel(0.1)]),

@@ -5,6 +5,7 @@ from quenched.fields.learner.annealing import Annealed
 from quenched.fields.learner.fit import fit
 from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
 from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
+from quenched.fields.learner.matrix_free import LBFGS, MatrixFree, NewtonCG
 from quenched.fields.learner.parameters import FittedParameters
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.reweighting import Reweighting
@@ -79,6 +80,7 @@ from quenched.fields.theory.laplace import Laplace, laplace
 from quenched.fields.theory.mean_field import find_bifurcations, mean_field
 
 __all__ = [
+    "LBFGS",
     "AbsoluteLoss",
     "AbsoluteValue",
     "Alternatives",
@@ -153,11 +155,13 @@ __all__ = [
     "Marginal",
     "Mass",
     "MassField",
+    "MatrixFree",
     "MaximumPosterior",
     "Method",
     "Mirror",
     "MixtureNoise",
     "Newton",
+    "NewtonCG",
     "Noise",
     "NoisyData",
     "Normal",

@@ -18,6 +18,23 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+@dataclasses.dataclass(frozen=True)
+class Level:
+    """What a method without matrices did on one grid.
+
+    Attributes:
+        shape: of the grid.
+        steps: of the method.
+        products: with the Hessian; of L-BFGS, slopes.
+        gradient: norm of the slope of the energy in the end, as a share of that of the data at an even field.
+    """
+
+    shape: tuple[int, ...]
+    steps: int
+    products: int
+    gradient: float
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fitted:
     """A field of least energy.
@@ -38,6 +55,7 @@ class Fitted:
         data_hessian: the part of the data in it, where it does not depend on the field.
         steps: energy, energy of the data, length and residual of every step.
         gap: how far the energy is above the least one at most, where it is convex and the method knows.
+        levels: of a method without matrices, what it did on every grid, the coarsest first.
     """
 
     field: np.ndarray
@@ -54,6 +72,7 @@ class Fitted:
     steps: tuple[tuple[float, float, float, float], ...] = ()
     met: tuple[Any, ...] = ()
     gap: float | None = None
+    levels: tuple[Level, ...] = ()
 
     @property
     def converged(self) -> bool:

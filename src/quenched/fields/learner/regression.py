@@ -26,7 +26,7 @@ from quenched.core.types import InputError, Outcome, double
 from quenched.fields.learner.fitted import FittedAlternatives, FittedFunction
 from quenched.fields.model.either import log_sum, resolve, uncertain
 from quenched.fields.model.likelihoods import GaussianData
-from quenched.fields.model.operators import Operator
+from quenched.fields.model.operators import Operator, require_matrix
 from quenched.fields.model.priors import Gaussian, combined
 from quenched.fields.model.problem import Problem
 
@@ -63,6 +63,7 @@ def regress(problem: Problem, *, data_space: bool | None = None) -> FittedFuncti
         raise InputError(
             "Argument `data_space` must be False here, because the operator of the prior has a null space."
         )
+    require_matrix(problem.grid.size, "solve with NewtonCG needs none")
     solver = _in_data_space if data_space else _in_grid_space
     mean, covariance, evidence = solver(prior.operator, np.asarray(prior.mean).ravel(), null, data)
     field = mean.reshape(problem.grid.shape)

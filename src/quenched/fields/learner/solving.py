@@ -17,6 +17,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
+from quenched.fields.learner.matrix_free import MatrixFree
 from quenched.fields.learner.newton import InModes, OnPoints, descend
 from quenched.fields.learner.parameters import solve_parameters
 from quenched.fields.learner.reweighting import Reweighting, has_potentials, splits
@@ -36,6 +37,8 @@ STIFF = 1e3
 """Modes of a log-density on which the prior is this many times as sure as the data are left out: they stay zero."""
 
 
+RESIDUAL, GRADIENT = 1e-10, 1e-6
+"""Tolerances of methods with matrices and without, unless one is given."""
 NEWTON, MOST = Newton(), 500
 """The method and the number of steps, unless others are given."""
 WIDTH = 0.2
@@ -49,7 +52,7 @@ def solve(
     *,
     modes: Any = None,
     start: Any = None,
-    tolerance: float = 1e-10,
+    tolerance: float | None = None,
     max_steps: int = MOST,
 ) -> Fitted:
     """Find a field of least energy.
@@ -58,15 +61,16 @@ def solve(
         problem: likelihood x link x prior; or `Parametrised`, a function in front of it, with Newton's method and
             parameters as starts.
         method: a learning matrix, `Reweighting()` or `Splitting()`; by default `Newton()`, and for regressions with
-            potentials one of the latter.
+            potentials one of the latter. On large grids `NewtonCG()` or `LBFGS()`, which need no matrix of all pairs
+            of points.
         modes: None for all fields on the points of the grid. Otherwise fields are sums of the smoothest modes of the
             prior, which must be Gaussian: a number of them (for each axis, where modes are products of those of the
             axes), True for all, or `Modes` themselves. Modes of a log-density that the data cannot move are left out.
         start: a start, or several, of which that with the least energy in the end is taken; or a fit of the same data
-            with a similar prior. By default `Uniform()`; where the energy is not known to be convex kernel estimates,
-            too.
-        tolerance: of the stationarity residual, relative to the size of its terms; in modes the iteration goes on
-            until only rounding is left.
+            with a similar prior, in modes and without matrices (there also on a coarser grid). By default `Uniform()`;
+            where the energy is not known to be convex kernel estimates, too.
+        tolerance: of the stationarity residual, relative to the size of its terms, by default 1e-10; without matrices
+            of the norm of the slope, by default 1e-6. In modes the iteration goes on until only rounding is left.
         max_steps: iterations at most.
 
     Returns:
@@ -88,15 +92,18 @@ def solve(
         if modes is not None or not isinstance(method, (Newton, type(None))):
             raise InputError("Argument `method` must be Newton() and `modes` None for parameterised fields, but others "
                              "were given.")  # fmt: skip
-        checks.positive("tolerance", checks.number("tolerance", tolerance))
+        tolerance = RESIDUAL if tolerance is None else checks.number("tolerance", tolerance)
+        checks.positive("tolerance", tolerance)
         return solve_parameters(problem, start, tolerance, checks.whole("max_steps", max_steps, least=1))
     checks.kind("problem", problem, Problem, "a Problem")
     chosen: Any = _usual_method(problem) if method is None else method
+    free = isinstance(chosen, MatrixFree)
     if not isinstance(chosen, Method):
         raise InputError(f"Argument `method` must be a method, such as Newton(), but {chosen!r} was given.")
     if modes is not None and not isinstance(chosen, Newton):
         raise InputError(f"Argument `method` must be Newton() in modes, but {chosen!r} was given.")
-    checks.positive("tolerance", checks.number("tolerance", tolerance))
+    tolerance = (GRADIENT if free else RESIDUAL) if tolerance is None else checks.number("tolerance", tolerance)
+    checks.positive("tolerance", tolerance)
     max_steps = checks.whole("max_steps", max_steps, least=1)
     learning: Any = chosen
     several = isinstance(start, (list, tuple)) and len(start) > 0
@@ -104,15 +111,18 @@ def solve(
     if modes is not None:
         return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, learning, max_steps)
     if isinstance(chosen, Solver):
-        fields = [begin(one, problem) for one in starts] if starts else None
-        fits = chosen.descend(problem, fields, tolerance, max_steps)
+        begins: Any = starts if free or starts is None else [begin(one, problem) for one in starts]
+        fits = chosen.descend(problem, begins, tolerance, max_steps)
     else:
         fits = [
             arrive(problem, learning, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)
         ]
     if starts is None and problem.link.even:  # a sign that changes somewhere is a kink for the prior, not for the data
-        mixed = [fit.field for fit in fits if fit.field.min() < 0 < fit.field.max()]
-        fits += [arrive(problem, learning, np.abs(field), tolerance, max_steps) for field in mixed]
+        mixed = [np.abs(fit.field) for fit in fits if fit.field.min() < 0 < fit.field.max()]
+        if isinstance(chosen, Solver):
+            fits += chosen.descend(problem, mixed, tolerance, max_steps) if mixed else []
+        else:
+            fits += [arrive(problem, learning, field, tolerance, max_steps) for field in mixed]
     found = [fit for fit in fits if fit.converged] or fits
     least = min(fit.energy for fit in found)
     best = next(fit for fit in found if fit.energy <= least + ROUNDING * (1 + abs(least)))  # the first, not by rounding

@@ -29,7 +29,7 @@ from quenched.fields.model.expansion import Curvature, DenseCurvature, Expansion
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.likelihoods import Likelihood
 from quenched.fields.model.links import Density, Direct, Link
-from quenched.fields.model.operators import Operator
+from quenched.fields.model.operators import Operator, require_matrix
 from quenched.fields.model.priors import And, Gaussian, Prior, gaussians, operator_of
 
 
@@ -133,7 +133,7 @@ class Problem(eqx.Module):
         energy, pull = loss + before[0], np.reshape(before[1], (X, Y))
         bends = before[2] if self.parts is None else lambda: self.grid.cell * self.operator.matrix  # kept, not added up
         if p is None:
-            return Expansion(energy, loss, slope.ravel() + pull.ravel(), lambda: curvature.matrix() + bends())
+            return Expansion(energy, loss, slope.ravel() + pull.ravel(), lambda: bends() + curvature.matrix())
         q = pull.sum(axis=1)
         whole = slope.reshape(X, Y) + pull - q[:, None] * p
         return Expansion(energy, loss, whole.ravel(), lambda: _along(bends(), curvature, p, q))
@@ -168,6 +168,7 @@ class Problem(eqx.Module):
     @double
     def hessian(self, field: Any) -> np.ndarray:
         """The matrix of its second derivatives `[points, points]`, of flattened fields."""
+        require_matrix(self.grid.size, "NewtonCG needs none")
         return np.asarray(_second_derivatives(self, jnp.asarray(field, float))).reshape(self.grid.size, -1)
 
     @double
