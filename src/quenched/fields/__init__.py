@@ -60,6 +60,7 @@ from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quadratic import Cumulative, QuadraticData
 from quenched.fields.model.rows import RowData
+from quenched.fields.model.switches import Jumps, Patches, Switches
 from quenched.fields.model.symmetries import (
     Coordinates,
     Infinitesimal,
@@ -71,8 +72,18 @@ from quenched.fields.model.symmetries import (
     Rotation,
     Translation,
 )
-from quenched.fields.practice.adapting import FittedHyper, Integral, Joint, Marginal, Pathology, adapt
+from quenched.fields.practice.adapting import (
+    Adaptation,
+    FittedHyper,
+    Integral,
+    Joint,
+    Marginal,
+    Pathology,
+    adapt,
+)
 from quenched.fields.practice.alternatives import Alternatives, weigh
+from quenched.fields.practice.columns import FittedColumns, screen
+from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
 from quenched.fields.simulation import measure
 from quenched.fields.theory.curve import curve
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
@@ -83,8 +94,11 @@ __all__ = [
     "LBFGS",
     "AbsoluteLoss",
     "AbsoluteValue",
+    "Adaptation",
+    "Alternation",
     "Alternatives",
     "Annealed",
+    "Annealing",
     "Axis",
     "BinnedData",
     "BlurredData",
@@ -107,14 +121,17 @@ __all__ = [
     "Distribution",
     "Either",
     "Empirical",
+    "Exact",
     "Filter",
     "FilterBank",
     "Fitted",
     "FittedAlternatives",
+    "FittedColumns",
     "FittedDensity",
     "FittedFunction",
     "FittedHyper",
     "FittedParameters",
+    "FittedSwitches",
     "Flat",
     "Free",
     "Gamma",
@@ -133,6 +150,7 @@ __all__ = [
     "Integral",
     "Invariance",
     "Joint",
+    "Jumps",
     "Kernel",
     "KernelData",
     "Laplace",
@@ -145,6 +163,7 @@ __all__ = [
     "LinearMap",
     "Link",
     "LocalEither",
+    "Locator",
     "LogDensity",
     "LogFlat",
     "LogLoss",
@@ -168,6 +187,7 @@ __all__ = [
     "Operator",
     "Order",
     "Parametrised",
+    "Patches",
     "Pathology",
     "Period",
     "Periodic",
@@ -194,6 +214,7 @@ __all__ = [
     "SquaredLoss",
     "Start",
     "Strength",
+    "Switches",
     "Template",
     "ThinPlate",
     "Translation",
@@ -213,9 +234,11 @@ __all__ = [
     "laplace",
     "links_of",
     "locally",
+    "locate",
     "mean_field",
     "measure",
     "regress",
+    "screen",
     "solve",
     "theory",
     "weigh",
