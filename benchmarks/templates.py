@@ -21,6 +21,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -82,7 +83,7 @@ def ours(x: np.ndarray) -> Answer:
                    mean=np.log(shape))
         for shape in SHAPES for size in SIZES for length in LENGTHS
     ]  # fmt: skip
-    found = f.weigh(f.Problem(f.DensityData(x), f.LogDensity(grid), f.either(*priors)), start=f.Uniform())
+    found = f.weigh(f.Problem(f.DensityData(x), f.Logits(grid), f.either(*priors)), start=f.Uniform())
     half = len(priors) // 2
     return float(found.probabilities[:half].sum()), np.asarray(found.mean)
 
@@ -147,9 +148,10 @@ def nifty(x: np.ndarray) -> Answer:
             nonlinearly_update_kwargs={"minimize_kwargs": {**newton, "maxiter": 5}},
             kl_kwargs={"minimize_kwargs": {**newton, "maxiter": 20}}, odir=None,
         )  # fmt: skip
-        bound, _ = jft.estimate_evidence_lower_bound(
-            likelihood, samples, BINS, n_batches=1, verbose=False, metric_jit=True
-        )
+        with tempfile.TemporaryDirectory() as folder:  # it writes eigenvalues
+            bound, _ = jft.estimate_evidence_lower_bound(
+                likelihood, samples, BINS, n_batches=1, verbose=False, metric_jit=True, output_directory=folder
+            )
         total = np.mean(np.asarray(bound)) - np.sum([np.sum(np.log(np.arange(1, n + 1))) for n in counts])
         bounds.append(float(total))
         fields.append(normalised(np.mean([np.asarray(expected(s)) for s in samples], axis=0)))
@@ -161,7 +163,7 @@ SIDES: dict[str, dict[str, Callable[[np.ndarray], Answer]]] = {
     "nifty": {"NIFTy re, two runs and ELBO": nifty},
 }
 OURS = "quenched, weigh"
-FEWER = {"NIFTy re, two runs and ELBO": 6}
+FEWER = {"NIFTy re, two runs and ELBO": 4}
 """Seeds of those that are slow."""
 
 

@@ -251,10 +251,18 @@ def test_the_probability_of_a_shape_is_its_share_of_all_densities():
     rows = L @ np.array([1.0, 2.0, 1.0])
 
     def integral(one):
-        return np.sum(np.exp(rows - 3.0 * np.sum((L - one.mean) ** 2, axis=-1)))
+        prior = np.exp(-3.0 * np.sum((L - one.mean) ** 2, axis=-1))
+        return np.sum(np.exp(rows) * prior) / np.sum(prior)
 
     each = np.array([integral(one) for one in priors])
-    np.testing.assert_allclose(weigh(problem).probabilities, each / each.sum(), atol=0.01)
+    found = weigh(problem)
+    np.testing.assert_allclose(found.probabilities, each / each.sum(), atol=0.01)
+    assert found.log_evidence == pytest.approx(np.log(each.mean()), abs=0.05)
+    for shift in (-2.0, 3.0):  # how high a template lies is no information under a prior about g
+        other = [Gaussian(one.operator, mean=one.mean + shift) for one in priors]
+        moved = weigh(Problem(problem.likelihood, Logits(grid), priors[0] | other[1]))
+        same = weigh(Problem(problem.likelihood, Logits(grid), priors[0] | priors[1]))
+        np.testing.assert_allclose(moved.probabilities, same.probabilities, atol=SAME)
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -24,7 +24,7 @@ def figures():
 
 
 def test_every_figure_has_panels_data_and_a_caption(figures):
-    assert list(lemm1999.FIGURES) == [f"figure_{n}" for n in (*range(1, 6), *range(13, 23))]
+    assert list(lemm1999.FIGURES) == [f"figure_{n}" for n in (*range(1, 6), *range(7, 23))]
     for name in lemm1999.FIGURES:
         figure = figures[name]
         assert figure.key == f"lemm1999/{name}"
@@ -81,14 +81,23 @@ def test_points_have_the_law_they_are_said_to_have():
 
 def test_every_statement_has_a_verdict_and_its_evidence(figures):
     claims = figures["claims"]
-    assert len(claims) == 142
+    assert len(claims) == 161
     claimed.check([figures[name] for name in lemm1999.FIGURES], claims)
     claimed.check_numbers(claims)
     for claim in claims:
         assert claim.ours
         assert claim.evidence
     cited = {name for claim in claims for name in re.findall(r"errat\w+ (F\d+)", claim.evidence)}
-    assert cited >= {misprint.erratum for misprint in misprints()} | {"F17", "F21", "F78", "F184", "F711", "F719"}
+    assert cited >= {misprint.erratum for misprint in misprints()} | {
+        "F11",
+        "F12",
+        "F17",
+        "F21",
+        "F78",
+        "F184",
+        "F711",
+        "F719",
+    }
     refuted = [claim.where for claim in claims if claim.verdict is Verdict.refuted]
     assert refuted == ["section 3.2.1"]
 
@@ -114,7 +123,15 @@ def test_misprints_are_decided_by_a_direct_computation(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "where"), [("F17", "figure 17"), ("F21", "figures 14, 21"), ("F78", "(78)"), ("F719", "(719)")]
+    ("name", "where"),
+    [
+        ("F11", "figure 11"),
+        ("F12", "figure 12"),
+        ("F17", "figure 17"),
+        ("F21", "figures 14, 21"),
+        ("F78", "(78)"),
+        ("F719", "(719)"),
+    ],
 )
 def test_captions_and_cut_numbers_are_corrected(figures, name, where):
     claim = next(claim for claim in figures["claims"] if f"erratum {name})" in claim.evidence)
@@ -154,6 +171,18 @@ def test_predictions_lie_between_the_states_and_find_the_true_one(figures):
     np.testing.assert_allclose(path.probability.sum("state"), 1)
     np.testing.assert_allclose(path.predictive, path.probability.values @ path.states.values, atol=1e-12)
     assert float(path.probability[-1, graphs.TRUTH]) > float(path.probability[0, graphs.TRUTH])
+
+
+def test_stationary_states_of_two_priors_are_those_of_the_check_values(figures):
+    """One solution at β = 2, three at 4; two appear in between."""
+    data = figures["figure_7"].data
+    assert [len(data[f"β = {beta}"].stable) for beta in ("2", "2.75", "4")] == [1, 2, 2]
+    assert float(data["β = 2"].stable[0]) == pytest.approx(0.8059057774, abs=1e-10)
+    solutions = figures["figure_8"].data["solutions"].solutions
+    assert solutions.sel(beta=slice(0, 2.7)).max() == 1
+    assert solutions.sel(beta=slice(2.75, 4)).min() == 3
+    exact = figures["figure_11"].data["states"].probability.sel(component=0)
+    np.testing.assert_allclose(exact, 1 / (1 + np.exp(-0.1 * exact.beta)), atol=1e-12)
 
 
 def test_nodes_have_their_names_and_arrows_their_ends():

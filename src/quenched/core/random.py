@@ -1,7 +1,7 @@
 """Random numbers for algorithms on the host: those of `jax.random`, by programs that serve many shapes.
 
 A generator takes a fifth of a second to compile, for each shape anew, and much less to run. The numbers of a key do not
-depend on how many are drawn; so more are drawn than are asked for, up to the next power of two.
+depend on how many are drawn; so more are drawn than are asked for: up to the next power of two, or multiple of 2^20.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from quenched.core.linear import next_length
 from quenched.core.types import QUICK, Array, Key
 
-FIRST, MOST = 2**10, 2**24
+FIRST, MOST = 2**10, 2**20
 """Fewest numbers that are drawn at once, and the number above which only multiples of it are drawn."""
 
 

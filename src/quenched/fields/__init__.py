@@ -4,12 +4,12 @@ from quenched.fields import theory
 from quenched.fields.learner.annealing import Annealed
 from quenched.fields.learner.fit import fit
 from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
-from quenched.fields.learner.matrices import LearningMatrix, Newton
+from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
 from quenched.fields.learner.matrix_free import LBFGS, MatrixFree, NewtonCG
+from quenched.fields.learner.parameters import FittedParameters
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.reweighting import Reweighting
 from quenched.fields.learner.solving import solve
-from quenched.fields.learner.sparse import Method
 from quenched.fields.learner.splitting import Splitting
 from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Template, Truncated, Uniform
 from quenched.fields.model.components import ClassData, ClusterData, Components, VectorData
@@ -45,6 +45,7 @@ from quenched.fields.model.noise import (
     RiskData,
 )
 from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator, ThinPlate
+from quenched.fields.model.parameters import Parametrised
 from quenched.fields.model.parametrisations import Bounded, Distribution, Logits, Unnormalised, check_link
 from quenched.fields.model.potentials import (
     AbsoluteValue,
@@ -59,6 +60,7 @@ from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quadratic import Cumulative, QuadraticData
 from quenched.fields.model.rows import RowData
+from quenched.fields.model.switches import Jumps, Patches, Switches
 from quenched.fields.model.symmetries import (
     Coordinates,
     Infinitesimal,
@@ -70,8 +72,18 @@ from quenched.fields.model.symmetries import (
     Rotation,
     Translation,
 )
-from quenched.fields.practice.adapting import FittedHyper, Integral, Joint, Marginal, Method, Pathology, adapt
+from quenched.fields.practice.adapting import (
+    Adaptation,
+    FittedHyper,
+    Integral,
+    Joint,
+    Marginal,
+    Pathology,
+    adapt,
+)
 from quenched.fields.practice.alternatives import Alternatives, weigh
+from quenched.fields.practice.columns import FittedColumns, screen
+from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
 from quenched.fields.simulation import measure
 from quenched.fields.theory.curve import curve
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
@@ -83,8 +95,11 @@ __all__ = [
     "LBFGS",
     "AbsoluteLoss",
     "AbsoluteValue",
+    "Adaptation",
+    "Alternation",
     "Alternatives",
     "Annealed",
+    "Annealing",
     "Axis",
     "BinnedData",
     "BlurredData",
@@ -107,13 +122,17 @@ __all__ = [
     "Distribution",
     "Either",
     "Empirical",
+    "Exact",
     "Filter",
     "FilterBank",
     "Fitted",
     "FittedAlternatives",
+    "FittedColumns",
     "FittedDensity",
     "FittedFunction",
     "FittedHyper",
+    "FittedParameters",
+    "FittedSwitches",
     "Flat",
     "Free",
     "Gamma",
@@ -132,6 +151,7 @@ __all__ = [
     "Integral",
     "Invariance",
     "Joint",
+    "Jumps",
     "Kernel",
     "KernelData",
     "Laplace",
@@ -144,6 +164,7 @@ __all__ = [
     "LinearMap",
     "Link",
     "LocalEither",
+    "Locator",
     "LogDensity",
     "LogFlat",
     "LogLoss",
@@ -166,6 +187,8 @@ __all__ = [
     "Normal",
     "Operator",
     "Order",
+    "Parametrised",
+    "Patches",
     "Pathology",
     "Period",
     "Periodic",
@@ -193,6 +216,7 @@ __all__ = [
     "SquaredLoss",
     "Start",
     "Strength",
+    "Switches",
     "Template",
     "ThinPlate",
     "Translation",
@@ -212,9 +236,11 @@ __all__ = [
     "laplace",
     "links_of",
     "locally",
+    "locate",
     "mean_field",
     "measure",
     "regress",
+    "screen",
     "solve",
     "theory",
     "weigh",

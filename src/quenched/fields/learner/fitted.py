@@ -6,10 +6,9 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import Outcome, double
+from quenched.core.types import Outcome
 from quenched.fields.model.either import log_sum
 from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
@@ -89,10 +88,9 @@ class Fitted:
         return xr.Dataset({name: ("iteration", column) for name, column in zip(names, columns, strict=True)})
 
     @functools.cached_property
-    @double
     def density(self) -> np.ndarray:
         """$P$ on the grid, normalised; a regression has none."""
-        return np.asarray(self.problem.link.density(jnp.asarray(self.field)))
+        return self.problem.density(self.field)
 
 
 class FittedDensity(Fitted):

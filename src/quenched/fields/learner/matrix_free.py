@@ -25,7 +25,7 @@ from quenched.core import checks
 from quenched.core.types import Array, InputError, Outcome
 from quenched.fields.learner.coarse import carry, coarsen
 from quenched.fields.learner.fitted import Fitted, FittedDensity, Level
-from quenched.fields.learner.sparse import Method
+from quenched.fields.learner.sparse import Solver
 from quenched.fields.learner.starts import Start, Uniform, begin, usual
 from quenched.fields.model.links import Density, Direct
 from quenched.fields.model.operators import Mass, Waves
@@ -42,7 +42,7 @@ ROUND = 50
 """Steps of L-BFGS with one preconditioner."""
 
 
-class MatrixFree(Method):
+class MatrixFree(Solver):
     """A method that needs no matrix of all pairs of points.
 
     Attributes:

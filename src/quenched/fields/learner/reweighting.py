@@ -18,10 +18,11 @@ from scipy import sparse
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome, Real, real
 from quenched.fields.learner.fitted import Fitted, FittedDensity
-from quenched.fields.learner.sparse import Method, SparseEnergy, factor, lowest
+from quenched.fields.learner.sparse import Solver, SparseEnergy, factor, lowest
 from quenched.fields.learner.starts import projected
 from quenched.fields.model.links import Direct
 from quenched.fields.model.potentials import Potential, Quadratic, Smoothed
+from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 
 STIFFNESS = (1.0, 0.05, 20.0)
@@ -38,7 +39,7 @@ FLAT = 1e-9
 """A curvature is negative if it is below minus this share of the largest."""
 
 
-class Reweighting(Method):
+class Reweighting(Solver):
     r"""Iterated reweighting, for any potentials.
 
     Attributes:
@@ -226,6 +227,7 @@ def splits(problem: Problem) -> bool:
 
 
 def has_potentials(problem: Problem) -> bool:
-    """Whether the prior has parts that are potentials, and Gaussians besides."""
+    """Whether the prior has parts that are potentials, and no others than Gaussians besides."""
     parts = getattr(problem.prior, "parts", (problem.prior,))
-    return any(isinstance(part, Potential) for part in parts)
+    known = all(isinstance(part, (Gaussian, Potential)) for part in parts)
+    return known and any(isinstance(part, Potential) for part in parts)

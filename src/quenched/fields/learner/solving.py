@@ -16,15 +16,17 @@ import numpy as np
 from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
-from quenched.fields.learner.matrices import LearningMatrix, Newton
+from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
 from quenched.fields.learner.matrix_free import MatrixFree
 from quenched.fields.learner.newton import InModes, OnPoints, descend
+from quenched.fields.learner.parameters import solve_parameters
 from quenched.fields.learner.reweighting import Reweighting, has_potentials, splits
-from quenched.fields.learner.sparse import Method
+from quenched.fields.learner.sparse import Solver
 from quenched.fields.learner.splitting import Splitting
 from quenched.fields.learner.starts import begin, blind, convex, projected, usual
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Modes
+from quenched.fields.model.parameters import Parametrised
 from quenched.fields.model.problem import Problem
 
 ROUNDING = 1e-13
@@ -45,8 +47,8 @@ WIDTH = 0.2
 
 @double
 def solve(
-    problem: Problem,
-    method: LearningMatrix | Method | None = None,
+    problem: Problem | Parametrised,
+    method: Method | None = None,
     *,
     modes: Any = None,
     start: Any = None,
@@ -56,7 +58,8 @@ def solve(
     """Find a field of least energy.
 
     Args:
-        problem: likelihood x link x prior.
+        problem: likelihood x link x prior; or `Parametrised`, a function in front of it, with Newton's method and
+            parameters as starts.
         method: a learning matrix, `Reweighting()` or `Splitting()`; by default `Newton()`, and for regressions with
             potentials one of the latter. On large grids `NewtonCG()` or `LBFGS()`, which need no matrix of all pairs
             of points.
@@ -85,31 +88,41 @@ def solve(
         >>> fit.converged, round(float(fit.density.sum() * grid.spacing), 12)
         (True, 1.0)
     """
+    if isinstance(problem, Parametrised):
+        if modes is not None or not isinstance(method, (Newton, type(None))):
+            raise InputError("Argument `method` must be Newton() and `modes` None for parameterised fields, but others "
+                             "were given.")  # fmt: skip
+        tolerance = RESIDUAL if tolerance is None else checks.number("tolerance", tolerance)
+        checks.positive("tolerance", tolerance)
+        return solve_parameters(problem, start, tolerance, checks.whole("max_steps", max_steps, least=1))
     checks.kind("problem", problem, Problem, "a Problem")
-    method = _usual_method(problem) if method is None else method
-    free = isinstance(method, MatrixFree)
-    if not isinstance(method, (LearningMatrix, Method)):
-        raise InputError(f"Argument `method` must be a learning matrix, such as Newton(), but {method!r} was given.")
-    if modes is not None and not isinstance(method, Newton):
-        raise InputError(f"Argument `method` must be Newton() in modes, but {method!r} was given.")
+    chosen: Any = _usual_method(problem) if method is None else method
+    free = isinstance(chosen, MatrixFree)
+    if not isinstance(chosen, Method):
+        raise InputError(f"Argument `method` must be a method, such as Newton(), but {chosen!r} was given.")
+    if modes is not None and not isinstance(chosen, Newton):
+        raise InputError(f"Argument `method` must be Newton() in modes, but {chosen!r} was given.")
     tolerance = (GRADIENT if free else RESIDUAL) if tolerance is None else checks.number("tolerance", tolerance)
     checks.positive("tolerance", tolerance)
     max_steps = checks.whole("max_steps", max_steps, least=1)
+    learning: Any = chosen
     several = isinstance(start, (list, tuple)) and len(start) > 0
     starts = list(start) if several else [start] if start is not None else None
-    if modes is not None and isinstance(method, Newton):
-        return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, method, max_steps)
-    if isinstance(method, Method):
+    if modes is not None:
+        return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, learning, max_steps)
+    if isinstance(chosen, Solver):
         begins: Any = starts if free or starts is None else [begin(one, problem) for one in starts]
-        fits = method.descend(problem, begins, tolerance, max_steps)
+        fits = chosen.descend(problem, begins, tolerance, max_steps)
     else:
-        fits = [arrive(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]
+        fits = [
+            arrive(problem, learning, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)
+        ]
     if starts is None and problem.link.even:  # a sign that changes somewhere is a kink for the prior, not for the data
         mixed = [np.abs(fit.field) for fit in fits if fit.field.min() < 0 < fit.field.max()]
-        if isinstance(method, Method):
-            fits += method.descend(problem, mixed, tolerance, max_steps) if mixed else []
+        if isinstance(chosen, Solver):
+            fits += chosen.descend(problem, mixed, tolerance, max_steps) if mixed else []
         else:
-            fits += [arrive(problem, method, field, tolerance, max_steps) for field in mixed]
+            fits += [arrive(problem, learning, field, tolerance, max_steps) for field in mixed]
     found = [fit for fit in fits if fit.converged] or fits
     least = min(fit.energy for fit in found)
     best = next(fit for fit in found if fit.energy <= least + ROUNDING * (1 + abs(least)))  # the first, not by rounding
@@ -117,7 +130,7 @@ def solve(
     return dataclasses.replace(best, minima=tuple(fit.energy for fit in met), starts=len(fits), met=tuple(met))
 
 
-def _usual_method(problem: Problem) -> LearningMatrix | Method:
+def _usual_method(problem: Problem) -> Method:
     """Newton's method, unless potentials ask for another."""
     if not has_potentials(problem):
         return NEWTON

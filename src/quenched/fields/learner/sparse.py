@@ -12,13 +12,12 @@ import dataclasses
 import itertools
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import eigsh, splu
 
 from quenched.core.types import InputError
-from quenched.fields.learner.matrices import each_x
+from quenched.fields.learner.matrices import Method, each_x
 from quenched.fields.model.expansion import Curvature, DesignCurvature
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Operator
@@ -38,8 +37,8 @@ TOWARDS = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {
 """How a symmetric matrix is factored: without moving its diagonal, whose signs are then those of its eigenvalues."""
 
 
-class Method(eqx.Module):
-    """A way to a field of least energy that is no learning matrix."""
+class Solver(Method):
+    """A method that is no learning matrix."""
 
     @abc.abstractmethod
     def descend(self, problem: Problem, starts: list[np.ndarray] | None, tolerance: float, max_steps: int) -> list[Any]:
@@ -89,7 +88,9 @@ def _comb(operator: Operator, reach: int) -> sparse.csr_array:
                 continue
             tooth = np.roll(np.where(teeth, index, -1), shift, axis=tuple(range(len(shape))))
             here = (tooth >= 0) & (np.abs(found) > 0)
-            entries.append(found[here]), rows.append(index[here]), columns.append(tooth[here])
+            entries.append(found[here])
+            rows.append(index[here])
+            columns.append(tooth[here])
     at = np.concatenate(rows) * size + np.concatenate(columns)
     at, first = np.unique(at, return_index=True)
     values = np.concatenate(entries)[first]
@@ -221,5 +222,5 @@ def lowest(H: Any) -> tuple[float, np.ndarray]:
         values, vectors = np.linalg.eigh(H.toarray())
         return float(values[0]), vectors[:, 0]
     start = np.random.default_rng(0).normal(size=H.shape[0])
-    values, vectors = eigsh(H, k=1, which="SA", v0=start, tol=1e-4)
+    values, vectors = eigsh(H, k=1, which="SA", v0=start, tol=1e-4)  # pyright: ignore[reportArgumentType]
     return float(values[0]), vectors[:, 0]

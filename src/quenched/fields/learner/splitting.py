@@ -21,7 +21,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, Outcome, Real, real
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.reweighting import is_convex, relaxed
-from quenched.fields.learner.sparse import Factor, Method, SparseEnergy, factor
+from quenched.fields.learner.sparse import Factor, Solver, SparseEnergy, factor
 from quenched.fields.learner.starts import projected
 from quenched.fields.model.links import Direct
 from quenched.fields.model.potentials import Potential
@@ -36,7 +36,7 @@ NEWTON = 3
 """Newton steps in one sweep, where the data are not a parabola."""
 
 
-class Splitting(Method):
+class Splitting(Solver):
     """Alternating directions, for convex potentials: total variation.
 
     Attributes:
@@ -70,7 +70,7 @@ class _Split:
         self.shift = self.W @ np.zeros(c.size) if not self.parts else np.concatenate(
             [part.filter.matrix @ np.ravel(part.mean) for part in self.parts]
         )  # fmt: skip
-        self.cuts = np.cumsum([part.filter.matrix.shape[0] for part in self.parts])[:-1]
+        self.cuts = np.cumsum([part.filter.entire for part in self.parts])[:-1]
         self.z = self.W @ c - self.shift
         self.u = np.zeros(self.z.size)
         pull = np.mean([abs(part.psi.slope(np.array([1e300**0.5]))[0]) for part in self.parts])
@@ -79,11 +79,11 @@ class _Split:
 
     def descend(self, accuracy: float, max_steps: int) -> Fitted:
         """Sweeps until the gap closes."""
-        trace, arrived, best = [], False, np.inf
+        trace, arrived, value, gap, kkt, away, moved = [], False, np.nan, np.nan, np.nan, 1.0, 1.0
         for step in range(max_steps + 1):
             value, gap, loss, kkt = self.look()
             trace.append((value, loss, self.rho, kkt))
-            arrived, best = gap <= accuracy * (1 + abs(value)), min(best, gap)
+            arrived = gap <= accuracy * (1 + abs(value))
             if arrived or step == max_steps or not np.isfinite(value):
                 break
             for _ in range(SWEEPS):

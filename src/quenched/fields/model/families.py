@@ -102,7 +102,7 @@ def Smoothness(grid: Grid, axis: Axis | None = None, hyperprior: Prior | None = 
         axis: along which; by default the first.
         hyperprior: of `theta`, on the grid of the links (`links_of(grid, axis)`); by default smooth and about 0.
     """
-    W, links = _links(grid, axis)
+    W, links = link_rows(grid, axis)
     known = _known_field(hyperprior, links)
 
     def make(theta: Any) -> Prior:
@@ -219,10 +219,10 @@ def links_of(grid: Grid, axis: Axis | None = None) -> Grid:
         grid: where the fields live.
         axis: along which; by default the first.
     """
-    return _links(grid, axis)[1]
+    return link_rows(grid, axis)[1]
 
 
-def _links(grid: Grid, axis: Axis | None) -> tuple[np.ndarray, Grid]:
+def link_rows(grid: Grid, axis: Axis | None) -> tuple[np.ndarray, Grid]:
     """First differences per spacing along an axis, as a matrix on flat fields, and the grid of their places."""
     checks.kind("grid", grid, Grid, "a Grid")
     place = 0 if axis is None else grid.place(axis)

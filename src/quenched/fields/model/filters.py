@@ -21,7 +21,7 @@ from quenched.fields.model.grid import Axis, Dirichlet, Grid, Periodic
 
 
 class FilterBank(eqx.Module):
-    r"""Matrices $W_k$ `[places, points]` that act on flattened fields; all have the same number of rows.
+    r"""One matrix $W$ `[places, points]` that acts on flattened fields, or several with the same number of rows.
 
     Attributes:
         grid: where the fields live.
@@ -44,29 +44,36 @@ class FilterBank(eqx.Module):
     columns: Any
     shape: tuple[int, int] = eqx.field(static=True)
 
-    def __init__(self, grid: Grid, *matrices: Any):
+    def __init__(self, grid: Grid, matrices: Any):
         checks.kind("grid", grid, Grid, "a Grid")
-        every = [_matrix(grid, one) for one in matrices]
-        if len({W.shape[0] for W in every}) != 1:
+        several = isinstance(matrices, (list, tuple)) and all(sparse.issparse(W) or np.ndim(W) == 2 for W in matrices)
+        every = [_matrix(grid, one) for one in (matrices if several and matrices else [matrices])]
+        rows = [len(W.indptr) - 1 for W in every]
+        if len(set(rows)) != 1:
             raise InputError("Argument `matrices` must be one or several matrices with the same number of rows, but "
-                             f"they have {[W.shape[0] for W in every]}.")  # fmt: skip
+                             f"they have {rows}.")  # fmt: skip
         whole = sparse.coo_array(sparse.vstack(every))
         self.grid, self.entries = grid, np.asarray(whole.data, dtype=np.float64)
         self.rows, self.columns = (np.asarray(index, dtype=np.int32) for index in whole.coords)
-        self.shape = (len(every), every[0].shape[0])
+        self.shape = (len(every), rows[0])
+
+    @property
+    def entire(self) -> int:
+        """Rows of all matrices together."""
+        return self.shape[0] * self.shape[1]
 
     @functools.cached_property
     def matrix(self) -> sparse.csr_array:
         """All matrices, one below the other."""
         at = (np.asarray(self.rows), np.asarray(self.columns))
-        return sparse.csr_array((np.asarray(self.entries), at), shape=(self.shape[0] * self.shape[1], self.grid.size))
+        return sparse.csr_array((np.asarray(self.entries), at), shape=(self.entire, self.grid.size))
 
     def respond(self, field: Any) -> Any:
         r"""$W\phi$ `[components, places]`, of NumPy or JAX."""
         if isinstance(field, np.ndarray):
             return (self.matrix @ field.ravel()).reshape(self.shape)
         seen = self.entries * field.reshape(-1)[self.columns]
-        return jax.ops.segment_sum(seen, self.rows, self.shape[0] * self.shape[1]).reshape(self.shape)
+        return jax.ops.segment_sum(seen, self.rows, self.entire).reshape(self.shape)
 
 
 def _matrix(grid: Grid, W: Any) -> sparse.csr_array:
@@ -87,7 +94,7 @@ def _difference(axis: Axis, order: int) -> sparse.csr_array:
     if isinstance(axis.ends, Dirichlet) or axis.bend is not None:
         raise InputError("Argument `axis` must have free or periodic ends and points at equal distances here, but it "
                          "has not.")  # fmt: skip
-    n, shift = axis.points, sparse.eye_array(axis.points, k=1, format="lil")
+    n, shift = axis.points, np.eye(axis.points, k=1)
     if order >= n:
         raise InputError(f"Argument `axis` must have more than {order} points, but it has {n}.")
     if isinstance(axis.ends, Periodic):
@@ -108,7 +115,7 @@ def _everywhere(grid: Grid, place: int, along: sparse.csr_array) -> sparse.csr_a
 def _bank(grid: Grid, matrices: list[sparse.csr_array]) -> FilterBank:
     """Without places at which all components are zero."""
     there = np.flatnonzero(sum(abs(W).sum(axis=1) for W in matrices))
-    return FilterBank(grid, *(W[there] for W in matrices))
+    return FilterBank(grid, [W[there] for W in matrices])
 
 
 def Derivative(grid: Grid, axis: Axis, order: int = 1) -> FilterBank:

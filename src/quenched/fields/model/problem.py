@@ -108,6 +108,13 @@ class Problem(eqx.Module):
         top = field.max(axis=self.grid.dims, keepdims=True)
         return top + np.log(np.sum(self.grid.weights * np.exp(field - top), axis=self.grid.dims, keepdims=True))
 
+    @double
+    def density(self, field: np.ndarray) -> np.ndarray:
+        """The density of a field, on the host; compiled only for links that are not exponential."""
+        if self.link.exponential:
+            return np.exp(field - self.log_integral(field))
+        return np.asarray(self.link.density(jnp.asarray(field)))
+
     def expand(self, field: np.ndarray) -> Expansion:
         """The energy about a field with its derivatives, on the host.
 

@@ -75,19 +75,19 @@ class Pathology(enum.Enum):
     )
 
 
-class Method(eqx.Module):
+class Adaptation(eqx.Module):
     """How hyperparameters are found."""
 
 
-class Marginal(Method):
+class Marginal(Adaptation):
     """The field is integrated out, and the posterior of the hyperparameters is maximised."""
 
 
-class Joint(Method):
+class Joint(Adaptation):
     """Field and hyperparameters are maximised together, with the pathologies that this has detected."""
 
 
-class Integral(Method):
+class Integral(Adaptation):
     """The field and the hyperparameters are integrated.
 
     Attributes:
@@ -166,7 +166,7 @@ class FittedHyper:
 
 
 @double
-def adapt(problem: Problem, method: Method | None = None, *, noise: Hyperprior | None = None) -> FittedHyper:
+def adapt(problem: Problem, method: Adaptation | None = None, *, noise: Hyperprior | None = None) -> FittedHyper:
     r"""Find the hyperparameters of a prior.
 
     Args:
@@ -193,7 +193,7 @@ def adapt(problem: Problem, method: Method | None = None, *, noise: Hyperprior |
     """
     checks.kind("problem", problem, Problem, "a Problem")
     method = Marginal() if method is None else method
-    checks.kind("method", method, Method, "a method such as Marginal()")
+    checks.kind("method", method, Adaptation, "a method such as Marginal()")
     space = space_of(problem, noise)
     combinations = math.prod(len(space.hyperprior[name].values) for name in space.choices)
     find = functools.lru_cache(maxsize=None)(functools.partial(_found, space, method))
@@ -222,7 +222,7 @@ class _Found:
         return float(np.logaddexp.reduce([weight for _, weight in self.weighed]))
 
 
-def _found(space: Space, method: Method, key: tuple[int, ...]) -> _Found:
+def _found(space: Space, method: Adaptation, key: tuple[int, ...]) -> _Found:
     """The best numbers of one combination of alternatives."""
     choices = {name: space.hyperprior[name].values[i] for name, i in zip(space.choices, key, strict=True)}
     weigher, bounds = Weigher(space, choices), space.bounds()
@@ -381,7 +381,7 @@ def _anneal(space: Space, find: Any) -> list[_Found]:
     return list(met.values())
 
 
-def _answer(space: Space, method: Method, every: list[_Found], combinations: int) -> FittedHyper:
+def _answer(space: Space, method: Adaptation, every: list[_Found], combinations: int) -> FittedHyper:
     """All alternatives with their shares, and the field."""
     import xarray as xr
 
