@@ -81,6 +81,7 @@ from quenched.fields.theory.curve import curve
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
 from quenched.fields.theory.laplace import Laplace, laplace
 from quenched.fields.theory.mean_field import find_bifurcations, mean_field
+from quenched.fields.theory.probing import ProbedLaplace
 
 __all__ = [
     "LBFGS",
@@ -188,6 +189,7 @@ __all__ = [
     "PotentialFunction",
     "Power",
     "Prior",
+    "ProbedLaplace",
     "Problem",
     "Quadratic",
     "QuadraticData",

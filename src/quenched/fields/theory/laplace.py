@@ -146,13 +146,18 @@ def _log_density_slopes(problem: Problem, field: Array) -> Array:
     return jax.jacfwd(lambda f: problem.link.log_density(problem.link.project(f)))(field)
 
 
-def laplace(problem: Problem, fit: Any, *, unit_information: bool = False) -> Laplace:
+def laplace(
+    problem: Problem, fit: Any, *, unit_information: bool = False, probes: int | None = None, seed: int = 0
+) -> Laplace:
     """Laplace's approximation at a field of least energy.
 
     Args:
         problem: what was asked.
         fit: where the energy is least, from `solve` or `regress`: the fit, or its field.
         unit_information: whether free directions of the prior have that of unit information in the evidence.
+        probes: None for dense algebra. On large grids, the number of random vectors from whose products with the
+            Hessian the evidence is estimated, with its error: `log_evidence_error`.
+        seed: of these vectors.
 
     Raises:
         InputError: for densities bounded by zero, at which the posterior is no Gaussian, or a field that is no minimum
@@ -166,11 +171,24 @@ def laplace(problem: Problem, fit: Any, *, unit_information: bool = False) -> La
     if uncertain(problem.prior) and resolve(problem.prior).beta != 1:
         raise InputError("Argument `problem` must have alternatives at `beta=1`, because at another temperature "
                          f"energies are no log-probabilities, but it is {resolve(problem.prior).beta:g}.")  # fmt: skip
+    if probes is not None:
+        return _probe(problem, fit, unit_information, checks.whole("probes", probes, least=1), seed)
     if isinstance(getattr(fit, "modes", None), Modes):
         if fit.modes.grid != problem.grid:
             raise InputError("Argument `fit` must be of this problem, but it lives on another grid.")
         return _in_modes(problem, fit, unit_information)
     return _on_points(problem, problem.grid.check("fit", getattr(fit, "field", fit)), unit_information)
+
+
+@double
+def _probe(problem: Problem, fit: Any, unit_information: bool, probes: int, seed: int) -> Laplace:
+    """By products with random vectors."""
+    from quenched.fields.theory.probing import probe
+
+    if unit_information:
+        raise InputError("Argument `unit_information` must be False with `probes`, but it is True.")
+    field = problem.grid.check("fit", getattr(fit, "field", fit))
+    return probe(problem, field, probes, checks.whole("seed", seed, least=0), _least(problem))
 
 
 def _in_modes(problem: Problem, fit: Any, unit_information: bool) -> Laplace:
