@@ -105,7 +105,14 @@ class Descent:
 
 
 def descend(
-    land: OnPoints | InModes, method: LearningMatrix, c: np.ndarray, *, enough: float, max_steps: int, convex: bool
+    land: OnPoints | InModes,
+    method: LearningMatrix,
+    c: np.ndarray,
+    *,
+    enough: float,
+    max_steps: int,
+    convex: bool,
+    sharp: float = SHARP,
 ) -> Descent:
     """Where the iteration arrives from some coordinates.
 
@@ -116,6 +123,7 @@ def descend(
         enough: the stationarity residual at which it has arrived, on points.
         max_steps: steps at most.
         convex: whether the energy is known to be convex.
+        sharp: the gain of the last step, in modes; a larger one is still taken, with the Hessian from before it.
     """
     problem, grid, on_points = land.problem, land.problem.grid, isinstance(land, OnPoints)
     bounded, noise = isinstance(problem.link, Density), ROUNDING * problem.likelihood.total
@@ -150,6 +158,10 @@ def descend(
                 step = method.step(problem, c.reshape(shape), G.reshape(shape), iteration).ravel()
             gain = -float(at.slope @ step)
             if convex and newton and not bounded:
+                if SHARP <= gain < sharp:
+                    c, arrived = c + step, True
+                    at = land.look(c)
+                    break
                 if gain < SHARP or (gain < CLOSE and not gain < last / FALLS) or iteration == max_steps:
                     arrived = arrived or (not on_points and gain < CLOSE)
                     break

@@ -17,7 +17,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.matrices import LearningMatrix, Newton
-from quenched.fields.learner.newton import InModes, OnPoints, descend, projected
+from quenched.fields.learner.newton import SHARP, InModes, OnPoints, descend, projected
 from quenched.fields.learner.starts import begin, blind, convex, usual
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Modes
@@ -135,9 +135,25 @@ def moved_by_data(problem: Problem, modes: Modes) -> Modes:
 
 
 def solve_in_modes(
-    problem: Problem, modes: Modes, start: Any = None, method: LearningMatrix = NEWTON, max_steps: int = MOST
+    problem: Problem,
+    modes: Modes,
+    start: Any = None,
+    method: LearningMatrix = NEWTON,
+    max_steps: int = MOST,
+    sharp: float = SHARP,
+    coefficients: np.ndarray | None = None,
 ) -> Fitted:
-    """The minimum among sums of modes, whose values are those of the prior's operator."""
+    """The minimum among sums of modes, whose values are those of the prior's operator.
+
+    Args:
+        problem: what is asked.
+        modes: those that take part.
+        start: as for `solve`.
+        method: Newton's.
+        max_steps: iterations at most.
+        sharp: the gain of the last step, in nats.
+        coefficients: of the first modes, where the iteration begins if the energy is less there than at the start.
+    """
     known, c = None, np.zeros(modes.values.size)
     if isinstance(start, Fitted):
         same = start.modes is not None and start.modes.given is modes.given and start.modes.over is modes.over
@@ -148,8 +164,12 @@ def solve_in_modes(
     elif problem.link.exponential and hasattr(problem.likelihood, "counts"):
         c = modes.coefficients(_bump(problem))
     land = InModes(problem, modes, known)
+    if coefficients is not None:
+        other = np.zeros(len(c))
+        other[: len(coefficients)] = coefficients[: len(c)]
+        c = other if land.look(other).energy < land.look(c).energy else c
     one = problem.likelihood.convex
-    end = descend(land, method, c, enough=0.0, max_steps=max_steps, convex=one)
+    end = descend(land, method, c, enough=0.0, max_steps=max_steps, convex=one, sharp=sharp)
     field, link = modes.field(end.c), problem.link
     if link.exponential and not link.linear:
         field = field - Problem.log_integral(problem, field)
