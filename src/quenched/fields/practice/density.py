@@ -45,9 +45,9 @@ SURE = 100.0
 """At the first strength the prior is so many times as sure as the data of the smoothest mode that is not free."""
 SHARP = 1e-11
 """The gain of the last step to a minimum, in nats: what is left is a millionth of the band."""
-LOST, STRIDE = 12.0, 3
-"""A path ends when the logarithm of the evidence is so much below its best; and of how many strengths one is tried,
-before the others about the best."""
+LOST, STRIDE, FAR = 12.0, 3, 100.0
+"""A path ends when the logarithm of the evidence is so much below its best; of how many strengths one is tried, before
+the others about the best; and how far below the best of all those of an order are not looked at any more."""
 NEGLIGIBLE = 1e-4
 """Shares of the posterior that are left out."""
 TEMPLATES, MOST = 0.2, 8
@@ -147,6 +147,10 @@ def estimate(
     paths = {k: _Path(grid, data, k, m, ORDERS.get(k, 1.0) / total, strength) for k, m in tried.items()}
     best = max(trial.evidence for path in [parametric, *(path.scan() for path in paths.values())] for trial in path)
     for path in paths.values():
+        if path.best.evidence > best - FAR:
+            path.climb()
+    best = max(trial.evidence for path in [parametric, *(path.trials for path in paths.values())] for trial in path)
+    for path in paths.values():
         path.fill(best - LOST)
     trials: list[Any] = [trial for path in paths.values() for trial in path.trials]
     smooth = weigh(trials).log_evidence - np.log(1 - sum(trial.prior for trial in parametric))
@@ -217,6 +221,17 @@ class _Path:
             if self.trials[-1].evidence < self.best.evidence - LOST:
                 break
         return self.trials
+
+    def climb(self) -> None:
+        """The strengths next to the best, until it is the best of all."""
+        while True:
+            found = {self.strengths.index(trial.strength): trial for trial in self.trials}
+            i = self.strengths.index(self.best.strength)
+            beside = [j for j in (i - 1, i + 1) if 0 <= j < len(self.strengths) and j not in found]
+            if not beside:
+                return
+            found |= {j: self.ask(self.strengths[j], found[i]) for j in beside}
+            self.trials = [found[j] for j in sorted(found)]
 
     def fill(self, least: float) -> None:
         """The strengths between, from both sides, as long as the evidence is at least so much."""
