@@ -194,8 +194,8 @@ def descend(
 
 def _damped(H: Any, slope: np.ndarray) -> tuple[np.ndarray, float]:
     """A step where the Hessian is singular, and its gain: directions without curvature get some."""
-    found: Any = factor(H + SOFT * np.max(np.diag(H)) * np.eye(len(H)))
-    step = solve_factored(found, -slope)
+    found = factor(H + SOFT * np.max(np.diag(H)) * np.eye(len(H)))
+    step = -slope if found is None else solve_factored(found, -slope)
     return step, -float(slope @ step)
 
 
