@@ -159,6 +159,21 @@ def _rotated():
     return Hyper(make, 0.2, Flat(-3.0, 3.0))
 
 
+def test_a_length_scale_means_what_it_says():
+    prior = LengthScale(LINE).prior({"length": 0.4, "variance": 2.5})
+    covariance = np.linalg.inv(LINE.cell * prior.operator.matrix)
+    assert np.mean(np.diag(covariance)) == pytest.approx(2.5, rel=tolerances.ALGEBRA)
+
+
+def test_local_smoothness_finds_the_rough_half():
+    x = LINE.axes[0].coordinates
+    y = np.where(x < 1, np.cos(8 * np.arange(12.0)), 0.3)
+    found = adapt(Problem(GaussianData(x, y, 1e-3), Direct(LINE), Smoothness(LINE)))
+    theta = found.theta["theta"]
+    assert theta[:4].max() < theta[7:].min() - 1
+    assert found.converged
+
+
 def test_the_evidence_is_the_density_of_the_data_also_with_two_priors_that_both_hold():
     look, u = weigher(FAMILIES["two parts"](LINE), DATA, Direct(LINE), LogFlat(0.1, 10))
     here = look.look(u)
