@@ -24,7 +24,7 @@ def figures():
 
 
 def test_every_figure_has_panels_data_and_a_caption(figures):
-    assert list(lemm1999.FIGURES) == [f"figure_{n}" for n in (*range(1, 6), *range(7, 23))]
+    assert list(lemm1999.FIGURES) == [f"figure_{n}" for n in (*range(1, 6), *range(7, 29))]
     for name in lemm1999.FIGURES:
         figure = figures[name]
         assert figure.key == f"lemm1999/{name}"
