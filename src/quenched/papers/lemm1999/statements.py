@@ -35,6 +35,7 @@ from quenched.papers.lemm1999.examples import (
 from quenched.papers.lemm1999.figures import FIGURES, PAIRS
 from quenched.papers.lemm1999.framework import framework_claims
 from quenched.papers.lemm1999.gaussian import gaussian_claims
+from quenched.papers.lemm1999.hyperparameters import hyperparameter_claims
 from quenched.papers.lemm1999.information import mutual_information
 from quenched.papers.lemm1999.learning import LEARNING
 from quenched.papers.lemm1999.matrices import Gradient, Massive
@@ -66,6 +67,7 @@ def claims(*, quick: bool = False, figures: Iterable[Figure] = ()) -> tuple[Clai
         *gaussian_claims(),
         *regression_claims(made[5]),
         *trial_space_claims(),
+        *hyperparameter_claims(made[6]),
         *temperature_claims(made),
         *_print_claims(made),
         *_two_point_claims(made),
