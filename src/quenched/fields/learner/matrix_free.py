@@ -28,10 +28,9 @@ from quenched.fields.learner.fitted import Fitted, FittedDensity, Level
 from quenched.fields.learner.sparse import Solver
 from quenched.fields.learner.starts import Start, Uniform, begin, usual
 from quenched.fields.model.links import Density, Direct
-from quenched.fields.model.operators import Mass, Waves
-from quenched.fields.model.preconditioner import precondition, resembling
+from quenched.fields.model.preconditioner import Ground, ground_of, precondition
 from quenched.fields.model.problem import Problem
-from quenched.fields.model.products import by_size, data_diagonal, data_slope, hessian_product, look, on_device
+from quenched.fields.model.products import by_size, data_slope, hessian_product, look, on_device
 
 FORCING, PRODUCTS = 0.1, 400
 """Newton's equation is solved to this share of its right side, or better; with so many products at most."""
@@ -77,7 +76,7 @@ class Task:
     """A problem where JAX computes, and what its preconditioner is made of."""
 
     problem: Problem
-    waves: Waves
+    ground: Ground
 
     def look(self, field: Array) -> tuple[float, float, Array]:
         """Energy, the part of the data, slope."""
@@ -124,7 +123,7 @@ class NewtonCG(MatrixFree):
             if norm <= enough or iteration == max_steps or not np.isfinite(energy + norm):
                 break
             share = min(FORCING, float(np.sqrt(norm / first)))
-            step, count = _direction(task.problem, task.waves, field, slope, share)
+            step, count = _direction(task.problem, task.ground, field, slope, share)
             products += int(count)
             found = _shorten(task, field, step, energy, norm, float(jnp.vdot(slope, step)))
             if found is None:
@@ -162,7 +161,7 @@ class LBFGS(MatrixFree):
             steps.append((energy, loss, 0.0, float(jnp.max(jnp.abs(slope))) / cell))
             if norm <= enough or products >= max_steps or stuck or not np.isfinite(energy + norm):
                 break
-            moved, count = advance(task.problem, task.waves, field, enough, self.history, ROUND, whole)
+            moved, count = advance(task.problem, task.ground, field, enough, self.history, ROUND, whole)
             products += int(count)
             there = task.look(moved)
             if _norm(there[2]) < norm or (not whole and there[0] < energy - NOISE * abs(energy)):
@@ -191,8 +190,7 @@ def _arrive(problem: Problem, method: MatrixFree, start: Any, tolerance: float, 
     for level in reversed(levels):
         if found is not None:
             field = carry(np.asarray(found.field), levels[len(levels) - len(done)].grid, level.grid)
-        waves = resembling(Mass(level.grid, 0.0) if level.parts is None else level.operator)
-        task = Task(on_device(level), on_device(waves))  # pyright: ignore[reportArgumentType]
+        task = Task(on_device(level), ground_of(level))
         enough = tolerance * max(_norm(_data_slope(task.problem, jnp.asarray(_even(level)))), np.finfo(float).tiny)
         found = method.minimise(task, _project(task.problem, jnp.asarray(field)), enough, max_steps)
         done.append(Level(level.grid.shape, len(found.steps) - 1, found.products, tolerance * found.norm / enough))
@@ -260,9 +258,9 @@ def _project(problem: Problem, field: Array) -> Array:
 
 
 @by_size
-def _direction(problem: Problem, waves: Waves, field: Array, slope: Array, share: float) -> tuple[Array, Array]:
+def _direction(problem: Problem, ground: Ground, field: Array, slope: Array, share: float) -> tuple[Array, Array]:
     """Newton's step as well as it must be known, and how many products it took."""
-    M = precondition(problem, waves, data_diagonal(problem, field))
+    M = precondition(problem, ground, field)
     return conjugate(hessian_product(problem, field), M.solve, -slope, share, PRODUCTS)
 
 

@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import optimistix
 
 from quenched.core.types import Array
-from quenched.fields.model.operators import Waves
-from quenched.fields.model.preconditioner import precondition
+from quenched.fields.model.preconditioner import Ground, precondition
 from quenched.fields.model.problem import Problem
-from quenched.fields.model.products import by_size, data_diagonal, look
+from quenched.fields.model.products import by_size, look
 
 
 class _Rounds(optimistix.AbstractLBFGS):
@@ -40,20 +39,20 @@ class _Rounds(optimistix.AbstractLBFGS):
 
 @functools.partial(by_size, static=(4, 5, 6))
 def advance(
-    problem: Problem, waves: Waves, field: Array, enough: Any, history: int, most: int, whole: bool
+    problem: Problem, ground: Ground, field: Array, enough: Any, history: int, most: int, whole: bool
 ) -> tuple[Array, Array]:
     """Some steps of L-BFGS, and how many.
 
     Args:
         problem: where JAX computes.
-        waves: what the preconditioner is made of.
+        ground: what the preconditioner is made of.
         field: where they begin.
         enough: the norm of the slope at which they may end.
         history: slopes that are remembered.
         most: steps at most.
         whole: whether steps are taken whole, without looking at the energy, as they must be where it is only rounding.
     """
-    M = precondition(problem, waves, data_diagonal(problem, field))
+    M = precondition(problem, ground, field)
 
     @jax.custom_jvp
     def energy(c: Array) -> Array:

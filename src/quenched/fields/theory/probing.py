@@ -28,9 +28,9 @@ from quenched.core.types import Array, InputError, double
 from quenched.fields.model.expansion import DesignCurvature, ShareCurvature
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Sum, Waves, require_matrix
-from quenched.fields.model.preconditioner import Preconditioner, precondition, resembling
+from quenched.fields.model.preconditioner import Ground, Preconditioner, ground_of, precondition
 from quenched.fields.model.problem import Problem
-from quenched.fields.model.products import by_size, data_diagonal, hessian_product, look, on_device
+from quenched.fields.model.products import by_size, hessian_product, look, on_device
 from quenched.fields.theory.laplace import Laplace
 
 FIRST, MOST = 40, 320
@@ -154,13 +154,13 @@ def _free(problem: Problem, device: Problem, field: Array, taken: int) -> tuple[
 
 def _prepare(problem: Problem, field: np.ndarray) -> tuple[Problem, Preconditioner, Array]:
     """Problem, preconditioner and field where JAX computes."""
-    device, waves, phi = on_device(problem), on_device(resembling(problem.operator)), jnp.asarray(field)  # pyright: ignore[reportArgumentType]
-    return device, _preconditioner(device, waves, phi), phi
+    device, phi = on_device(problem), jnp.asarray(field)
+    return device, _preconditioner(device, ground_of(problem), phi), phi
 
 
 @by_size
-def _preconditioner(problem: Problem, waves: Any, field: Array) -> Preconditioner:
-    return precondition(problem, waves, data_diagonal(problem, field))
+def _preconditioner(problem: Problem, ground: Ground, field: Array) -> Preconditioner:
+    return precondition(problem, ground, field)
 
 
 @by_size
