@@ -30,7 +30,7 @@ from quenched.fields.learner.starts import Start, Uniform, begin, usual
 from quenched.fields.model.links import Density, Direct
 from quenched.fields.model.preconditioner import Ground, ground_of, precondition
 from quenched.fields.model.problem import Problem
-from quenched.fields.model.products import by_size, data_slope, hessian_product, look, on_device
+from quenched.fields.model.products import compiled, data_slope, hessian_product, look, on_device
 
 FORCING, PRODUCTS = 0.1, 400
 """Newton's equation is solved to this share of its right side, or better; with so many products at most."""
@@ -53,7 +53,7 @@ class MatrixFree(Solver):
 
     def __check_init__(self):
         if self.coarsest is not None:
-            checks.whole("coarsest", self.coarsest, least=4)
+            checks.whole("coarsest", self.coarsest, least=2)
 
     def descend(self, problem: Problem, starts: Any, tolerance: float, max_steps: int) -> list[Any]:
         """Where it arrives from each of some starts, fits or fields; by default from the usual ones."""
@@ -78,10 +78,10 @@ class Task:
     problem: Problem
     ground: Ground
 
-    def look(self, field: Array) -> tuple[float, float, Array]:
-        """Energy, the part of the data, slope."""
-        (energy, loss), slope = _look(self.problem, field)
-        return float(energy), float(loss), slope
+    def look(self, field: Array) -> tuple[Array, tuple[float, float, Array]]:
+        """The projected field; energy, the part of the data, slope."""
+        field, (energy, loss), slope = _look(self.problem, field)
+        return field, (float(energy), float(loss), slope)
 
 
 @dataclasses.dataclass
@@ -115,7 +115,7 @@ class NewtonCG(MatrixFree):
 
     def minimise(self, task: Task, field: Array, enough: float, max_steps: int) -> Descent:
         """By steps that are halved until the energy falls."""
-        energy, loss, slope = task.look(field)
+        field, (energy, loss, slope) = task.look(field)
         norm, products, steps = _norm(slope), 0, []
         first, cell = max(norm, enough), task.problem.grid.cell
         for iteration in range(max_steps + 1):
@@ -154,7 +154,7 @@ class LBFGS(MatrixFree):
         """In rounds, each with its own preconditioner; when energies are only rounding, steps are taken whole."""
         from quenched.fields.learner.quasi_newton import advance  # the package that it needs takes long to import
 
-        energy, loss, slope = task.look(field)
+        field, (energy, loss, slope) = task.look(field)
         norm, products, steps = _norm(slope), 0, []
         cell, whole, stuck = task.problem.grid.cell, False, False
         while True:
@@ -163,7 +163,7 @@ class LBFGS(MatrixFree):
                 break
             moved, count = advance(task.problem, task.ground, field, enough, self.history, ROUND, whole)
             products += int(count)
-            there = task.look(moved)
+            moved, there = task.look(moved)
             if _norm(there[2]) < norm or (not whole and there[0] < energy - NOISE * abs(energy)):
                 field, (energy, loss, slope) = moved, there
                 norm = _norm(slope)
@@ -190,9 +190,10 @@ def _arrive(problem: Problem, method: MatrixFree, start: Any, tolerance: float, 
     for level in reversed(levels):
         if found is not None:
             field = carry(np.asarray(found.field), levels[len(levels) - len(done)].grid, level.grid)
-        task = Task(on_device(level), ground_of(level))
+        device = on_device(level)
+        task = Task(device, ground_of(device))
         enough = tolerance * max(_norm(_data_slope(task.problem, jnp.asarray(_even(level)))), np.finfo(float).tiny)
-        found = method.minimise(task, _project(task.problem, jnp.asarray(field)), enough, max_steps)
+        found = method.minimise(task, jnp.asarray(field), enough, max_steps)
         done.append(Level(level.grid.shape, len(found.steps) - 1, found.products, tolerance * found.norm / enough))
     assert found is not None
     kind = Fitted if isinstance(problem.link, Direct) else FittedDensity
@@ -233,8 +234,7 @@ def _shorten(
     """Where a step leads that lowers the energy; below the rounding of energies, one that lowers the slope."""
     length = 1.0
     while length >= SHORTEST:
-        moved = _project(task.problem, field + length * step)
-        there = task.look(moved)
+        moved, there = task.look(field + length * step)
         lower = there[0] <= energy + ARMIJO * length * slope
         if lower or (abs(there[0] - energy) <= NOISE * (1 + abs(energy)) * 100 and _norm(there[2]) < norm):
             return moved, there, length
@@ -242,22 +242,18 @@ def _shorten(
     return None
 
 
-@by_size
-def _look(problem: Problem, field: Array) -> tuple[tuple[Array, Array], Array]:
-    return look(problem, field)
+@compiled
+def _look(problem: Problem, field: Array) -> tuple[Array, tuple[Array, Array], Array]:
+    field = problem.link.project(field)
+    return field, *look(problem, field)
 
 
-@by_size
+@compiled
 def _data_slope(problem: Problem, field: Array) -> Array:
     return data_slope(problem, field)
 
 
-@by_size
-def _project(problem: Problem, field: Array) -> Array:
-    return problem.link.project(field)
-
-
-@by_size
+@compiled
 def _direction(problem: Problem, ground: Ground, field: Array, slope: Array, share: float) -> tuple[Array, Array]:
     """Newton's step as well as it must be known, and how many products it took."""
     M = precondition(problem, ground, field)

@@ -13,7 +13,7 @@ import optimistix
 from quenched.core.types import Array
 from quenched.fields.model.preconditioner import Ground, precondition
 from quenched.fields.model.problem import Problem
-from quenched.fields.model.products import by_size, look
+from quenched.fields.model.products import compiled, look
 
 
 class _Rounds(optimistix.AbstractLBFGS):
@@ -37,7 +37,7 @@ class _Rounds(optimistix.AbstractLBFGS):
         return arrived, state.result
 
 
-@functools.partial(by_size, static=(4, 5, 6))
+@functools.partial(compiled, static=(4, 5, 6))
 def advance(
     problem: Problem, ground: Ground, field: Array, enough: Any, history: int, most: int, whole: bool
 ) -> tuple[Array, Array]:
@@ -68,4 +68,4 @@ def advance(
     search = optimistix.LearningRate(1.0) if whole else optimistix.BacktrackingArmijo()
     solver = _Rounds(search=search, history_length=history, enough=0.3 * enough * scale)  # pyright: ignore[reportCallIssue]
     found = optimistix.minimise(lambda c, _: energy(c), solver, jnp.zeros_like(field), max_steps=most, throw=False)
-    return problem.link.project(field + M.spread(found.value)), found.stats["num_steps"]
+    return field + M.spread(found.value), found.stats["num_steps"]

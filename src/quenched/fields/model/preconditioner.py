@@ -92,7 +92,7 @@ class Ground(eqx.Module):
 
 
 def ground_of(problem: Problem) -> Ground:
-    """That of a problem, where JAX computes."""
+    """That of a problem where JAX computes; arrays of the problem are not copied."""
     grid = problem.grid
     waves = resembling(Mass(grid, 0.0) if problem.parts is None else problem.operator)
     bases = tuple(waves.basis(i, m) for i, m in enumerate(box_of(grid)))

@@ -8,35 +8,23 @@ differentiated automatically.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import LIGHT, QUICK, Array
+from quenched.core.types import QUICK, Array
 from quenched.fields.model.problem import Problem
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-SMALL = 20_000
-"""Points up to which compiling takes longer than computing."""
-
-
-def by_size(function: Callable[_P, _T], static: tuple[int, ...] = ()) -> Callable[_P, _T]:
-    """Compile a function of a problem and more: in little time on small grids, for speed on large ones."""
-    quick, fast = (jax.jit(function, static_argnums=static, compiler_options=one) for one in (QUICK, LIGHT))
-
-    @functools.wraps(function)
-    def compiled(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        problem: Any = args[0]
-        return (quick if problem.grid.size <= SMALL else fast)(*args, **kwargs)
-
-    return compiled
+def compiled(function: Callable[_P, _T], static: tuple[int, ...] = ()) -> Callable[_P, _T]:
+    """Compile a function in little time and memory, which costs no speed here: most of the time is in transforms."""
+    return jax.jit(function, static_argnums=static, compiler_options=QUICK)
 
 
 def on_device(problem: _T) -> _T:
