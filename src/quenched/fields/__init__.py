@@ -72,15 +72,7 @@ from quenched.fields.model.symmetries import (
     Rotation,
     Translation,
 )
-from quenched.fields.practice.adapting import (
-    Adaptation,
-    FittedHyper,
-    Integral,
-    Joint,
-    Marginal,
-    Pathology,
-    adapt,
-)
+from quenched.fields.practice.adapting import Adaptation, FittedHyper, Integral, Joint, Marginal, Pathology, adapt
 from quenched.fields.practice.alternatives import Alternatives, weigh
 from quenched.fields.practice.columns import FittedColumns, screen
 from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate

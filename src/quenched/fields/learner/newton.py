@@ -106,7 +106,14 @@ class Descent:
 
 
 def descend(
-    land: OnPoints | InModes, method: LearningMatrix, c: np.ndarray, *, enough: float, max_steps: int, convex: bool
+    land: OnPoints | InModes,
+    method: LearningMatrix,
+    c: np.ndarray,
+    *,
+    enough: float,
+    max_steps: int,
+    convex: bool,
+    sharp: float = SHARP,
 ) -> Descent:
     """Where the iteration arrives from some coordinates.
 
@@ -117,6 +124,7 @@ def descend(
         enough: the stationarity residual at which it has arrived, on points.
         max_steps: steps at most.
         convex: whether the energy is known to be convex.
+        sharp: the gain of the last step, in modes; a larger one is still taken, with the Hessian from before it.
     """
     problem, grid, on_points = land.problem, land.problem.grid, isinstance(land, OnPoints)
     bounded, noise = isinstance(problem.link, Density), ROUNDING * problem.likelihood.total
@@ -150,6 +158,10 @@ def descend(
             else:
                 step = method.step(problem, c.reshape(shape), G.reshape(shape), iteration).ravel()
             gain = -float(at.slope @ step)
+            if SHARP <= gain < sharp and convex and newton and not bounded:
+                c, arrived = c + step, True
+                at = land.look(c)
+                break
             positive_definite = convex or (found is not None and not on_points)
             last_step = gain < SHARP or (gain < CLOSE and not gain < last / FALLS) or iteration == max_steps
             if newton and positive_definite and not bounded and last_step:

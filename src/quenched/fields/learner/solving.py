@@ -18,7 +18,7 @@ from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
 from quenched.fields.learner.matrix_free import MatrixFree
-from quenched.fields.learner.newton import InModes, OnPoints, descend
+from quenched.fields.learner.newton import SHARP, InModes, OnPoints, descend
 from quenched.fields.learner.parameters import solve_parameters
 from quenched.fields.learner.reweighting import Reweighting, has_potentials, splits
 from quenched.fields.learner.sparse import Solver
@@ -177,9 +177,25 @@ def moved_by_data(problem: Problem, modes: Modes) -> Modes:
 
 
 def solve_in_modes(
-    problem: Problem, modes: Modes, start: Any = None, method: LearningMatrix = NEWTON, max_steps: int = MOST
+    problem: Problem,
+    modes: Modes,
+    start: Any = None,
+    method: LearningMatrix = NEWTON,
+    max_steps: int = MOST,
+    sharp: float = SHARP,
+    coefficients: np.ndarray | None = None,
 ) -> Fitted:
-    """The minimum among sums of modes, whose values are those of the prior's operator."""
+    """The minimum among sums of modes, whose values are those of the prior's operator.
+
+    Args:
+        problem: what is asked.
+        modes: those that take part.
+        start: as for `solve`.
+        method: Newton's.
+        max_steps: iterations at most.
+        sharp: the gain of the last step, in nats.
+        coefficients: of the first modes, where the iteration begins if the energy is less there than at the start.
+    """
     known, c = None, np.zeros(modes.values.size)
     if isinstance(start, Fitted):
         same = start.modes is not None and start.modes.given is modes.given and start.modes.over is modes.over
@@ -190,8 +206,12 @@ def solve_in_modes(
     elif problem.link.exponential and hasattr(problem.likelihood, "counts"):
         c = modes.coefficients(_bump(problem))
     land = InModes(problem, modes, known)
+    if coefficients is not None:
+        other = np.zeros(len(c))
+        other[: len(coefficients)] = coefficients[: len(c)]
+        c = other if land.look(other).energy < land.look(c).energy else c
     one = problem.likelihood.convex
-    end = descend(land, method, c, enough=0.0, max_steps=max_steps, convex=one)
+    end = descend(land, method, c, enough=0.0, max_steps=max_steps, convex=one, sharp=sharp)
     field, link = modes.field(end.c), problem.link
     if link.exponential and not link.linear:
         field = field - Problem.log_integral(problem, field)
