@@ -119,7 +119,7 @@ def measure(points: int, strength: float, count: int) -> dict[str, Any]:
         "iteration_wall_s": last_wall / last.levels[-1].products, "iteration_cpu_s": last_cpu / last.levels[-1].products,
         "levels": [[one.shape[0], one.steps, one.products, one.gradient] for one in fit.levels],
         "iterations": fit.levels[-1].products, "iterations_all_grids": sum(one.products for one in fit.levels),
-        "arrays": (peak - before) / (8.0 * points**2), "peak_bytes": peak,
+        "arrays_and_programs": (peak - before) / (8.0 * points**2), "peak_bytes": peak,
         "device": f"{device.platform}: {device.device_kind}", "device_peak_bytes": stats.get("peak_bytes_in_use"),
     }  # fmt: skip
 
@@ -128,6 +128,12 @@ def growth(found: list[dict[str, Any]], key: str) -> float:
     """The exponent with which something grows with the number of points of the grid."""
     size, value = np.log([one["points"] ** 2 for one in found]), np.log([one[key] for one in found])
     return float(np.polyfit(size, value, 1)[0])
+
+
+def added(found: list[dict[str, Any]]) -> float:
+    """Arrays of the grid by which the peak of memory grows between the two largest grids: programs take no part."""
+    less, more = found[-2:]
+    return (more["peak_bytes"] - less["peak_bytes"]) / (8.0 * (more["points"] ** 2 - less["points"] ** 2))
 
 
 def ask(arguments: list[str], name: str | None) -> Any:
@@ -177,6 +183,7 @@ def main() -> None:
         "rows": chosen.rows, "tolerance": TOLERANCE, "choice": choice, "grids": found,
         "exponent_cpu": growth(found, "iteration_cpu_s") if len(found) > 1 else None,
         "exponent_wall": growth(found, "iteration_wall_s") if len(found) > 1 else None,
+        "arrays": added(found) if len(found) > 1 else None,
         "iterations_ratio": found[-1]["iterations"] / found[0]["iterations"],
         "load": os.getloadavg()[0], "cores": os.cpu_count(), "machine": platform.machine(),
     }  # fmt: skip

@@ -28,9 +28,9 @@ from quenched.core.types import Array, InputError, double
 from quenched.fields.model.expansion import DesignCurvature, ShareCurvature
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Sum, Waves, require_matrix
-from quenched.fields.model.preconditioner import Preconditioner, precondition, resembling
+from quenched.fields.model.preconditioner import Ground, Preconditioner, ground_of, precondition
 from quenched.fields.model.problem import Problem
-from quenched.fields.model.products import by_size, data_diagonal, hessian_product, look, on_device
+from quenched.fields.model.products import compiled, hessian_product, look, on_device
 from quenched.fields.theory.laplace import Laplace
 
 FIRST, MOST = 40, 320
@@ -154,16 +154,16 @@ def _free(problem: Problem, device: Problem, field: Array, taken: int) -> tuple[
 
 def _prepare(problem: Problem, field: np.ndarray) -> tuple[Problem, Preconditioner, Array]:
     """Problem, preconditioner and field where JAX computes."""
-    device, waves, phi = on_device(problem), on_device(resembling(problem.operator)), jnp.asarray(field)  # pyright: ignore[reportArgumentType]
-    return device, _preconditioner(device, waves, phi), phi
+    device, phi = on_device(problem), jnp.asarray(field)
+    return device, _preconditioner(device, ground_of(device), phi), phi
 
 
-@by_size
-def _preconditioner(problem: Problem, waves: Any, field: Array) -> Preconditioner:
-    return precondition(problem, waves, data_diagonal(problem, field))
+@compiled
+def _preconditioner(problem: Problem, ground: Ground, field: Array) -> Preconditioner:
+    return precondition(problem, ground, field)
 
 
-@by_size
+@compiled
 def _energy(problem: Problem, field: Array) -> Array:
     return look(problem, field)[0][0]
 
@@ -178,7 +178,7 @@ def _shift(problem: Problem, field: Array) -> Array:
     return jnp.broadcast_to(jnp.mean(field, axis=problem.grid.dims, keepdims=True), field.shape)
 
 
-@by_size
+@compiled
 def _lanczos_from(problem: Problem, M: Preconditioner, field: Array, z: Array, steps: Any) -> tuple[Array, Array]:
     r"""Diagonal and off-diagonal of the tridiagonal matrix of $\tilde H$."""
     product = hessian_product(problem, field)
@@ -263,7 +263,7 @@ def _prior_force(roots: list[tuple[np.ndarray, Waves]], random: np.random.Genera
     return total
 
 
-@by_size
+@compiled
 def _solve(problem: Problem, M: Preconditioner, field: Array, right: Array) -> Array:
     """The Hessian's inverse times a field, without what normalisation takes away."""
     product, shape = hessian_product(problem, field), jax.ShapeDtypeStruct(field.shape, field.dtype)
