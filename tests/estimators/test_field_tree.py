@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
+import quenched
 from quenched.estimators import FieldDensity
 from quenched.fields.practice.tree import Trees
 from tests.tolerances import EXACT
@@ -50,6 +51,8 @@ def test_the_tree_is_that_of_the_world(model):
     assert str(told["parent"].sel(column="column 3").item()) == ""
     assert "field" in told["kind"].to_numpy()
     assert not hasattr(model, "grid_")
+    drawn = [{frozenset(pair) for pair in dots.get_xydata().tolist()} for dots in quenched.plot(told).axes[0].lines]
+    assert pairs in drawn
 
 
 def test_dependence_is_worth_its_bits(model):

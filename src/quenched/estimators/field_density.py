@@ -168,12 +168,6 @@ class FieldDensity(DensityMixin, BaseEstimator):
 
     def _plant(self, X: Any, sample_weight: Any) -> FieldDensity:
         """The tree of a table."""
-        for name in ("points", "order", "strength"):
-            if getattr(self, name) is not None:
-                raise InputError(f"Argument `{name}` must be None for a tree of fields, which it is from four columns "
-                                 f"on or with words, but {getattr(self, name)!r} was given.")  # fmt: skip
-        if checks.flag("extend", self.extend):
-            raise InputError("Argument `extend` must be False for a tree of fields, but True was given.")
         self._reading = field_tree.Reading.of(X) if field_tree.has_words(X) else None
         if self._reading is None:
             rows = self._rows(X, reset=True)
@@ -182,6 +176,12 @@ class FieldDensity(DensityMixin, BaseEstimator):
             rows, levels = self._reading.into(X), self._reading.levels
             self.n_features_in_, self.feature_names_in_ = rows.shape[1], np.array(self._reading.names, dtype=object)
         weights = weights_of(sample_weight, rows)
+        for name in ("points", "order", "strength"):
+            if getattr(self, name) is not None:
+                raise InputError(f"Argument `{name}` must be None for a tree of fields, which it is from four columns "
+                                 f"on or with words, but {getattr(self, name)!r} was given.")  # fmt: skip
+        if checks.flag("extend", self.extend):
+            raise InputError("Argument `extend` must be False for a tree of fields, but True was given.")
         rows, weights = rows[weights > 0], weights[weights > 0]
         found = field_tree.learn(rows, weights, levels, self._bounds(rows.shape[1]))
         for name in ("grid_", "density_", "log_density_", "deviation_", "strength_", "order_", "components_", "path_",
