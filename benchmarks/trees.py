@@ -34,6 +34,8 @@ from quenched.estimators import FieldDensity
 
 FOLDS, MOST_ROWS, COUNT = 5, 1000, 20
 RESULTS = Path(__file__).resolve().parent / "results" / "trees.json"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "densities.md"
+MARKS = "<!-- trees -->", "<!-- end of trees -->"
 Scores = Callable[[np.ndarray], np.ndarray]
 
 
@@ -100,6 +102,12 @@ def listing(known: dict[str, Any]) -> str:
     return "\n".join(lines) + f"\n\nThe tree is the best on {wins(known)} of {len(known)}."
 
 
+def placed(text: str, body: str) -> str:
+    """A page with another text between the marks."""
+    before, rest = text.split(MARKS[0])
+    return f"{before}{MARKS[0]}\n\n{body}\n\n{MARKS[1]}{rest.split(MARKS[1])[1]}"
+
+
 def wins(known: dict[str, Any]) -> int:
     """Tables on which the tree has at least the log-density of the best of the others."""
     means = [[float(np.mean(found[model]["folds"])) for model in MODELS] for found in known.values()]
@@ -126,6 +134,8 @@ def main() -> None:
         out.write_text(json.dumps(known, indent=1) + "\n")
         print(line(table.name, found), flush=True)
     print(listing(known))
+    if out == RESULTS:
+        PAGE.write_text(placed(PAGE.read_text(), listing(known)))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import quenched
 from quenched.estimators import FieldDensity
@@ -141,6 +142,15 @@ def test_rounded_values_are_spread():
     model = FieldDensity().fit(np.round(X, 1))
     np.testing.assert_allclose(model.rounding_, 0.1)
     assert abs(model.score(chain(400, seed=1)) - FieldDensity().fit(X).score(chain(400, seed=1))) < 0.1
+
+
+@pytest.mark.parametrize("name", ["check_estimators_dtypes", "check_dtype_object", "check_fit2d_1sample"])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_checks_with_many_columns(name):
+    estimator, check = next(
+        pair for pair in estimator_checks_generator(FieldDensity()) if pair[1].func.__name__ == name
+    )
+    check(estimator)
 
 
 FRAME = pd.DataFrame({"a": X[:40, 0], "word": ["u", "v"] * 20})
