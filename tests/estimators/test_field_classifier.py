@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import linalg, special
 from sklearn.datasets import load_iris, load_wine
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,11 +21,11 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def labelled(n, seed=0):
+def labelled(n, seed=0, height=3.0):
     """Two classes whose log-odds are a wave, and their probabilities."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(-3, 3, (n, 1))
-    p = 1 / (1 + np.exp(-3 * np.sin(1.5 * x[:, 0])))
+    p = 1 / (1 + np.exp(-height * np.sin(1.5 * x[:, 0])))
     return x, np.where(rng.uniform(size=n) < p, "yes", "no"), p
 
 
@@ -35,6 +38,72 @@ def test_it_finds_log_odds_of_any_shape():
     model = FieldClassifier().fit(x, y)
     assert np.sqrt(np.mean((model.predict_proba(x)[:, 1] - p) ** 2)) < 0.07
     assert model.classes_.tolist() == ["no", "yes"]
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_log_odds_that_are_no_trend_are_found(seed):
+    """Without a trend the evidence has a second maximum, at fields that are constant."""
+    x, y, p = labelled(300, seed)
+    model = FieldClassifier().fit(x, y)
+    assert model.strength_[1] < 0.1
+    assert np.sqrt(np.mean((model.predict_proba(x[:60])[:, 1] - p[:60]) ** 2)) < 0.1
+
+
+class FieldKernel(Kernel):
+    """The prior covariance of the log-odds of a fitted classifier, for a Gaussian process."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def __call__(self, X, Y=None, eval_gradient=False):
+        one, modes = self.found, self.found.fit.modes
+        A, B = one.modes_at(X), one.modes_at(X if Y is None else Y)
+        apart = modes.over[1, 0] - modes.over[0, 0]
+        return apart**2 * (A / (one.layout.grid.cell * modes.values[:, 0])) @ B.T
+
+    def diag(self, X):
+        return np.diag(self(X))
+
+    def is_stationary(self):
+        return False
+
+    def clone_with_theta(self, theta):
+        return self
+
+
+@pytest.mark.parametrize("n", [80, 200])
+def test_probabilities_are_those_of_a_gaussian_process_classifier_with_the_same_prior(n):
+    """Its Laplace approximation and its means are another library's; classes overlap, so that both are accurate."""
+    x, y, _ = labelled(n, height=2.0)
+    model = FieldClassifier().fit(x, y)
+    process = GaussianProcessClassifier(FieldKernel(model._fitted), optimizer=None).fit(x, y)
+    np.testing.assert_allclose(model.predict_proba(x[:60]), process.predict_proba(x[:60]), atol=0.02)
+
+
+def averaged(found, rows, draws=40_000, degrees=8):
+    """Probabilities of the second of two classes under the exact posterior of the fields, by importance sampling."""
+    state, rng = found.state, np.random.default_rng(0)
+    t = rng.standard_normal((draws, state.c.size)) * np.sqrt(degrees / rng.chisquare(degrees, draws))[:, None]
+    c = state.c.ravel() + linalg.solve_triangular(state.lower.T, t.T, lower=False).T
+    apart = state.over[1, 0] - state.over[0, 0]
+    sides = np.where(state.labels == 1, apart, -apart)
+    logs = -np.logaddexp(0, -(c @ state.B.T) * sides) @ state.weights - 0.5 * c**2 @ state.prior.ravel()
+    weights = special.softmax(logs + 0.5 * (degrees + c.shape[1]) * np.log1p(np.sum(t**2, axis=1) / degrees))
+    assert 1 / np.sum(weights**2) > 1000  # enough draws count
+    return weights @ special.expit(apart * c @ found.modes_at(rows).T)
+
+
+@pytest.mark.parametrize(("n", "columns"), [(80, 1), (200, 4)])
+def test_probabilities_are_those_of_the_exact_posterior(n, columns):
+    """Within 0.02, where means over a Gaussian, such as those of a Gaussian process classifier, are farther off."""
+    x, y, _ = labelled(n)
+    X = np.column_stack([x, np.random.default_rng(1).normal(size=(n, columns - 1))])
+    found = FieldClassifier().fit(X, y)._fitted
+    exact = averaged(found, X[:30])
+    off = np.abs(found.probabilities(X[:30])[:, 1] - exact)
+    rough = np.abs(found.state.mean(found.modes_at(X[:30]))[:, 1] - exact)
+    assert off.max() < 0.02
+    assert off.max() < rough.max() / 2
 
 
 def test_columns_that_act_together_are_put_on_one_grid():

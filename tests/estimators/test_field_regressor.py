@@ -76,7 +76,8 @@ def test_given_strength_and_noise_are_used_and_evidence_finds_the_best_of_them()
 
 
 @pytest.mark.parametrize("seed", [4, 8, 10])
-def test_noise_is_known_to_its_last_digits_where_the_function_takes_nearly_all_of_the_values(seed):
+def test_noise_is_known_to_its_last_digits_where_the_function_takes_nearly_all_of_the_values(seed, monkeypatch):
+    monkeypatch.setattr(regression, "FEW", 0)  # the most probable alone: for few rows it is such a function
     X, y, weights = whole_values(seed)
     X, y, weights = X[weights > 0], y[weights > 0], weights[weights > 0].astype(float)
     found = regression.learn(regression.grid_for(X), X, y, weights)

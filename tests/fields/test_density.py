@@ -166,7 +166,7 @@ def test_the_band_covers_as_often_as_it_says(name):
     x = np.linspace(-10, 25, 70_001)
     middle = np.interp(np.linspace(0.05, 0.95, 91), np.cumsum(pdf(x)) * (x[1] - x[0]), x)
     covered = []
-    for seed in range(40):
+    for seed in range(20):
         low, high = FieldDensity().fit(draw(1000, seed)).credible_band(middle)
         covered.append(np.mean((low < pdf(middle)) & (pdf(middle) < high)))
     assert 0.8 < np.mean(covered) < 0.97

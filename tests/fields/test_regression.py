@@ -7,10 +7,12 @@ from scipy.stats import multivariate_normal
 from quenched.core.types import InputError
 from quenched.fields.learner.regression import regress
 from quenched.fields.learner.solving import solve
+from quenched.fields.learner.starts import Given
+from quenched.fields.model.components import ClusterData, Components
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Direct, LogDensity
-from quenched.fields.model.operators import Laplacian, Mass
+from quenched.fields.model.operators import Laplacian, Mass, ThinPlate
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.theory.laplace import laplace
@@ -130,6 +132,18 @@ def test_f486_the_evidence_of_repeated_inputs_is_not_that_of_their_means():
     evidence = regress(asked).log_evidence
     assert evidence == pytest.approx(of_means + rest, abs=1e-10)
     assert abs(evidence - of_means) > 0.3
+
+
+def test_an_energy_with_many_minima_is_solved_in_modes_in_a_few_steps():
+    axis = Axis(0, 1, points=9)
+    grid = Grid(given=[axis, Components(2)])
+    rows, sides = np.linspace(0, 1, 12), np.arange(12) % 2
+    data = ClusterData(rows, np.sin(3 * rows) * (2 * sides - 1) + 0.1 * np.cos(40 * rows), 0.05)
+    prior = Gaussian(0.1 * ThinPlate(grid, 2, axis))
+    fit = solve(Problem(data, Direct(grid), prior), modes=(9, 2), start=Given(np.tile([-0.5, 0.5], (9, 1))))
+    assert fit.converged
+    assert len(fit.steps) < 12
+    assert np.max(np.abs(fit.problem.expand(fit.field).slope)) < tolerances.SAME
 
 
 def test_what_cannot_be_solved_is_refused():

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quenched import plots
+from quenched import fields, plots
 from quenched.core.claims import Verdict
 from quenched.core.figures import Figure, Kind, Panel, Series
 from quenched.papers import lemm1999
-from quenched.papers.lemm1999 import examples
+from quenched.papers.lemm1999 import examples, graphs
 from quenched.papers.lemm1999.misprints import misprints
 from tests.papers import claimed
 
@@ -24,7 +24,7 @@ def figures():
 
 
 def test_every_figure_has_panels_data_and_a_caption(figures):
-    assert list(lemm1999.FIGURES) == [f"figure_{n}" for n in (3, 4, 5, *range(13, 23))]
+    assert list(lemm1999.FIGURES) == [f"figure_{n}" for n in (*range(1, 6), *range(7, 29))]
     for name in lemm1999.FIGURES:
         figure = figures[name]
         assert figure.key == f"lemm1999/{name}"
@@ -81,14 +81,23 @@ def test_points_have_the_law_they_are_said_to_have():
 
 def test_every_statement_has_a_verdict_and_its_evidence(figures):
     claims = figures["claims"]
-    assert len(claims) == 62
+    assert len(claims) == 171
     claimed.check([figures[name] for name in lemm1999.FIGURES], claims)
     claimed.check_numbers(claims)
     for claim in claims:
         assert claim.ours
         assert claim.evidence
     cited = {name for claim in claims for name in re.findall(r"errat\w+ (F\d+)", claim.evidence)}
-    assert cited >= {misprint.erratum for misprint in misprints()} | {"F17", "F21", "F711", "F719"}
+    assert cited >= {misprint.erratum for misprint in misprints()} | {
+        "F11",
+        "F12",
+        "F17",
+        "F21",
+        "F78",
+        "F184",
+        "F711",
+        "F719",
+    }
     refuted = [claim.where for claim in claims if claim.verdict is Verdict.refuted]
     assert refuted == ["section 3.2.1"]
 
@@ -113,7 +122,17 @@ def test_misprints_are_decided_by_a_direct_computation(name):
     assert dataclasses.replace(misprint, off_right=misprint.off).claim.verdict is Verdict.refuted
 
 
-@pytest.mark.parametrize(("name", "where"), [("F17", "figure 17"), ("F21", "figures 14, 21"), ("F719", "(719)")])
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("F11", "figure 11"),
+        ("F12", "figure 12"),
+        ("F17", "figure 17"),
+        ("F21", "figures 14, 21"),
+        ("F78", "(78)"),
+        ("F719", "(719)"),
+    ],
+)
 def test_captions_and_cut_numbers_are_corrected(figures, name, where):
     claim = next(claim for claim in figures["claims"] if f"erratum {name})" in claim.evidence)
     assert where in claim.where
@@ -135,6 +154,48 @@ def test_numbers_of_the_paper(figures):
         assert verdicts[statement] is Verdict.reproduced
 
 
+def test_the_graph_is_that_of_the_declared_problem():
+    """A row is a pair of nodes, without x where nothing is given; rows that repeat are one, with their number."""
+    declared = graphs.declared()["density of two points"]
+    drawn = graphs.graph(declared)
+    assert drawn.name.values.tolist() == ["h", "$y_{1}$", "$x_{1}$", "$y_{2}$", "$x_{2}$"]
+    assert list(zip(drawn.source.values, drawn.target.values, strict=True)) == [(0, 1), (2, 1), (0, 3), (4, 3)]
+    line = fields.Grid(over=[fields.Axis(0, 3, points=4)])
+    alone = fields.Problem(fields.DensityData([1, 1, 2]), fields.LogDensity(line), fields.Gaussian(fields.Mass(line)))
+    assert graphs.graph(alone).name.values.tolist() == ["h", "$y_{1}$ x2", "$y_{2}$"]
+    assert set(graphs.graph(alone).role.values) == {graphs.HIDDEN, graphs.SEEN}
+
+
+def test_predictions_lie_between_the_states_and_find_the_true_one(figures):
+    path = figures["figure_2"].data["path"]
+    np.testing.assert_allclose(path.probability.sum("state"), 1)
+    np.testing.assert_allclose(path.predictive, path.probability.values @ path.states.values, atol=1e-12)
+    assert float(path.probability[-1, graphs.TRUTH]) > float(path.probability[0, graphs.TRUTH])
+
+
+def test_stationary_states_of_two_priors_are_those_of_the_check_values(figures):
+    """One solution at β = 2, three at 4; two appear in between."""
+    data = figures["figure_7"].data
+    assert [len(data[f"β = {beta}"].stable) for beta in ("2", "2.75", "4")] == [1, 2, 2]
+    assert float(data["β = 2"].stable[0]) == pytest.approx(0.8059057774, abs=1e-10)
+    solutions = figures["figure_8"].data["solutions"].solutions
+    assert solutions.sel(beta=slice(0, 2.7)).max() == 1
+    assert solutions.sel(beta=slice(2.75, 4)).min() == 3
+    exact = figures["figure_11"].data["states"].probability.sel(component=0)
+    np.testing.assert_allclose(exact, 1 / (1 + np.exp(-0.1 * exact.beta)), atol=1e-12)
+
+
+def test_nodes_have_their_names_and_arrows_their_ends():
+    nodes = Series("seen", Kind.node, np.array([0.0, 1.0]), np.array([0.0, 0.0]), names=np.array(["a", "b"]))
+    arrows = Series("acts on", Kind.arrow, np.array([0.0]), np.array([0.0]), ends=np.array([[1.0, 0.0]]))
+    picture = plots.draw(Figure("a/b", "title", "", (Panel("", "", (arrows, nodes), frame=False),)))
+    (axes,) = picture.axes
+    assert not axes.axison
+    assert [text.get_text() for text in axes.texts] == ["", "a", "b"]
+    assert axes.texts[0].xy == (1.0, 0.0)  # of the arrow
+    assert [text.get_text() for text in picture.legends[0].get_texts()] == ["seen", "acts on"]
+
+
 def test_an_image_is_drawn_as_it_is_with_a_scale():
     x, y, values = np.arange(4.0), np.arange(3.0), np.arange(12.0).reshape(4, 3)
     image = Series("P", Kind.image, x, y, values=values)
@@ -149,5 +210,5 @@ def test_an_image_is_drawn_as_it_is_with_a_scale():
 
 
 def test_the_figures_can_be_drawn(figures):
-    for name in ("figure_3", "figure_14"):
+    for name in ("figure_1", "figure_2", "figure_3", "figure_14"):
         plots.draw(figures[name])

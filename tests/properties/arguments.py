@@ -74,6 +74,16 @@ def problem_on(link: Any, likelihood: st.SearchStrategy[Any]) -> st.SearchStrate
     )
 
 
+def either_problem(first: float, second: float, value: float) -> fields.Problem:
+    """A regression under two alternatives."""
+    priors = (fields.Gaussian(fields.Mass(INPUTS), mean) for mean in (first, second))
+    return fields.Problem(fields.GaussianData([0.2], [value]), fields.Direct(INPUTS), fields.either(*priors))
+
+
+pair_of_priors = st.tuples(usual, usual).map(lambda means: [fields.Gaussian(fields.Mass(LINE), t) for t in means])
+either_problems = st.builds(either_problem, usual, usual, usual)
+
+
 # Results that were computed once --------------------------------------------------------------------------------------
 
 
@@ -255,7 +265,9 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
         fields.Direct(INPUTS), st.builds(fields.GaussianData, places, places, positive)
     ),
     "fields.data_space": st.none() | st.booleans(),
-    "fields.method": st.builds(fields.Newton, mass=positive),
+    "fields.method": st.builds(fields.Newton, mass=positive) | st.just(fields.NewtonCG()) | st.just(fields.LBFGS()),
+    "fields.coarsest": st.none() | st.integers(4, 64),
+    "fields.history": st.integers(1, 20),
     "fields.tolerance": st.floats(1e-12, 1e-3),
     "fields.max_steps": st.integers(1, 20),
     "fields.solve.start": st.sampled_from([fields.Uniform(), fields.Empirical(), fields.Kernel(0.1)]),
@@ -297,14 +309,105 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "VectorData.precision": st.floats(-0.9, 0.9).map(lambda c: [[1.0, c], [c, 1.0]]),
     "ClusterData.portions": st.none() | st.floats(0.1, 0.9).map(lambda p: (p, 1 - p)),
     "fields.epsilon": positive,
+    "Either.priors": pair_of_priors,
+    "LocalEither.priors": pair_of_priors,
+    "fields.weights": st.none() | st.just([0.3, 0.7]),
+    "fields.beta": positive | st.sampled_from([0.0, np.inf]),
+    "fields.regions": st.none() | st.lists(st.integers(0, 3), min_size=8, max_size=8),
+    "fields.which": st.none() | st.integers(0, 3),
+    "fields.first": positive,
+    "fields.mean_field.problem": either_problems,
+    "fields.find_bifurcations.problem": either_problems,
     "fields.mass": positive,
     "fields.conditional": st.booleans(),
     "fields.modes": st.none() | st.just(True) | st.integers(1, 9),
     "fields.unit_information": st.booleans(),
+    "fields.probes": st.none() | st.integers(1, 4),
     "laplace.fit": st.sampled_from([_fit, _fit_in_modes]) | st.lists(st.floats(-3, 3), min_size=8, max_size=8),
     "Axis.name": st.text(max_size=3),
     "Axis.tails": st.none() | st.tuples(positive, st.just(0.0)),
     "Axis.bend": st.none() | st.tuples(usual, positive),
+    # potentials and parameterised fields
+    "FilterBank.matrices": square,
+    "Convolution.kernel": st.just([1.0, -2.0, 1.0]),
+    "Cup.height": positive | positive.map(lambda a: -a),
+    "Cup.power": positive,
+    "Cup.centre": usual,
+    "fields.psi": st.sampled_from([fields.Quadratic(2.0), fields.Huber(), fields.AbsoluteValue(), fields.Cup()]),
+    "fields.filter": st.just(fields.Gradient(LINE)),
+    "fields.together": st.booleans(),
+    "fields.potential": st.sampled_from([fields.AbsoluteValue(), fields.Cup(power=0.7)]),
+    "fields.smoothing": st.floats(1e-5, 0.1),
+    "fields.accuracy": st.floats(1e-6, 0.1),
+    "Parametrised.function": st.just(lambda xi: xi[0] * np.arange(8.0)),
+    "Parametrised.parameters": st.just([1.0]),
+    "Parametrised.prior": st.none() | st.just(lambda xi: xi[0] ** 2),
+    # hyperparameters
+    "Hyper.make": st.just(lambda theta: fields.Gaussian(fields.Mass(LINE))),
+    "Hyper.start": st.just({"a": 1.0}) | st.builds(lambda a: {"a": a}, positive),
+    "Hyper.hyperprior": st.none() | st.just({"a": fields.LogFlat()}),
+    "fields.hyperprior": st.none() | st.just(fields.LogFlat(0.1, 10.0)),
+    "Smoothness.hyperprior": st.none() | st.just(prior_on(LINE)),
+    "MassField.hyperprior": st.none() | st.just(prior_on(LINE)),
+    "LengthScale.hyperprior": st.none() | st.just({"variance": fields.Gamma()}),
+    "Flat.low": st.none() | st.floats(-5, 0),
+    "Flat.high": st.none() | st.floats(1, 5),
+    "LogFlat.low": st.floats(0.1, 1.0),
+    "LogFlat.high": st.floats(2.0, 1e6),
+    "fields.deviation": positive,
+    "fields.median": positive,
+    "Normal.mean": usual,
+    "Gamma.shape": positive,
+    "fields.rate": positive,
+    "fields.exponent": st.floats(-5, 5),
+    "Choice.values": st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True) | st.just(["a", "b"]),
+    "Choice.weights": st.just(()) | st.just([1.0, 2.0]),
+    "Integral.points": st.integers(3, 6),
+    "Spectrum.count": st.integers(1, 3),
+    "LengthScale.power": st.integers(1, 3),
+    "Period.periods": st.lists(st.sampled_from([2 / 7, 3 / 7, 4 / 7]), min_size=1, max_size=2, unique=True),
+    "Order.orders": st.just((1, 2)),
+    "Order.grid": st.just(INPUTS),
+    "Order.axis": st.none() | st.just(INPUTS.axes[0]),
+    "adapt.problem": st.builds(
+        lambda x, y, v: fields.Problem(
+            fields.GaussianData(x, y, v), fields.Direct(INPUTS),
+            fields.Strength(fields.Laplacian(INPUTS) + fields.Mass(INPUTS), hyperprior=fields.LogFlat(0.1, 10.0)),
+        ), places, places, usual),
+    "adapt.method": st.sampled_from([fields.Marginal(), fields.Integral(3)]),
+    "adapt.noise": st.none() | st.just(fields.LogFlat(0.1, 10.0)),
+    "Switches.common": st.just(prior_on(LINE)),
+    "Switches.first": square,
+    "Switches.second": square,
+    "Switches.first_target": st.none() | st.just(np.ones(8)),
+    "Switches.second_target": st.none() | st.just(np.ones(8)),
+    "fields.price": usual,
+    "fields.coupling": usual,
+    "Switches.pairs": st.none() | st.just([(0, 1), (1, 2)]),
+    "Switches.chain": st.booleans(),
+    "Jumps.grid": st.just(INPUTS),
+    "Jumps.strength": positive | st.just(fields.LogFlat(0.1, 10.0)),
+    "Jumps.mass": positive | st.just(fields.LogFlat(0.1, 10.0)),
+    "fields.expected": st.floats(0.1, 3.0),
+    "Jumps.axes": st.none() | st.just(INPUTS.axes[0]),
+    "Patches.first": usual,
+    "Patches.second": usual,
+    "fields.sweeps": st.integers(1, 3),
+    "fields.samples": st.integers(1, 3),
+    "fields.hot": usual,
+    "fields.cold": usual,
+    "fields.seed": st.integers(0, 9),
+    "fields.temperatures": st.integers(1, 2),
+    "locate.problem": st.builds(
+        lambda x, y, v, prior: fields.Problem(fields.GaussianData(x, y, v), fields.Direct(INPUTS), prior),
+        places, places, usual, st.sampled_from([fields.Jumps(INPUTS), fields.Jumps(INPUTS, fields.LogFlat(0.1, 10.0))])
+    ),
+    "locate.method": st.sampled_from([None, fields.Exact(), fields.Annealing(2, 2), fields.Alternation(2)]),
+    "screen.X": plain_tables,
+    "screen.y": targets,
+    "screen.lengths": st.just([0.3]),
+    "screen.ratios": st.just([1.0, 10.0]),
+    "locate.noise": st.none() | st.just(fields.LogFlat(0.1, 10.0)),
     # symmetries
     "fields.within": st.none() | smooth,
     "fields.map": st.builds(fields.Translation, st.just(LINE), st.just(LINE.axes[0]), st.floats(0.2, 0.8))
@@ -371,7 +474,7 @@ def verbs() -> dict[str, Callable[..., Any]]:
 
 def declarations() -> dict[str, type]:
     """Every public class that a user makes something with, where it is exported; no bases, nor what verbs return."""
-    found, bases = {}, ("Law", "Rule", "Start", "Total", "LearningMatrix", "Laplace")
+    found, bases = {}, ("Law", "Rule", "Start", "Total", "LearningMatrix", "Laplace", "Alternatives")
     for science in quenched.SCIENCES:
         home = importlib.import_module(f"quenched.{science}")
         for name in home.__all__:

@@ -147,6 +147,8 @@ def look(result: Any) -> None:
         value = getattr(result, name)
         if name == "eta" and value == -math.inf:  # no outliers at all
             continue
+        if name == "beta" and value == math.inf:  # only the best alternative counts
+            continue
         if isinstance(value, (float, np.ndarray, jax.Array, xr.Dataset)) or hasattr(value, "_fields"):
             look(value)
     return None

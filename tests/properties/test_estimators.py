@@ -130,13 +130,18 @@ def test_wrong_settings_are_refused_with_a_sentence(name, data):
         ask(case, model, X, y)
 
 
+@functools.cache
+def usual(name):
+    """An estimator with fast settings that has seen usual rows, and these rows."""
+    case = ESTIMATORS[name]
+    X = lumps(0, case.columns)
+    y = None if case.targets is None else next(iter(case.targets.values()))(len(X))
+    return fitted(case, case.fast, X, y, None), X, y
+
+
 @pytest.mark.parametrize("name", CLASSES)
 @properties.property_settings(8)
 @given(kind=st.sampled_from(sorted(TABLES)))
 def test_any_rows_may_be_asked_about(name, kind):
-    case = ESTIMATORS[name]
-    X = lumps(0, case.columns)
-    y = None if case.targets is None else next(iter(case.targets.values()))(len(X))
-    model = fitted(case, case.fast, X, y, None)
-    asked = TABLES[kind](X)
-    ask(case, model, asked, y)
+    model, X, y = usual(name)
+    ask(ESTIMATORS[name], model, TABLES[kind](X), y)

@@ -23,6 +23,8 @@ class Kind(enum.Enum):
     mark = "mark"  # crosses: places of special meaning, such as cluster centres
     band = "band"  # an area between `low` and `high`: an interval around a line
     image = "image"  # a function of two variables, as colours with a scale named by the label
+    node = "node"  # circles with their `names` in them: the nodes of a graph
+    arrow = "arrow"  # arrows from `x`, `y` to `ends`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Series:
     low: np.ndarray | None = None  # the lower edge of a band
     high: np.ndarray | None = None  # the upper edge of a band
     values: np.ndarray | None = None  # of an image [x, y]
+    names: np.ndarray | None = None  # of nodes
+    ends: np.ndarray | None = None  # of arrows [n, 2]
     group: str = ""  # series of one group share a colour; by default those of one label
     outcome: np.ndarray | None = None  # a word for each point that needs one; by default "no value" for NaN
 
@@ -80,6 +84,7 @@ class Panel:
     right: Scale | None = None
     note: str = ""  # a line or two below it
     key: bool = True  # whether the legend explains lines and points
+    frame: bool = True  # whether it has axes; a graph has none
 
 
 @dataclasses.dataclass(frozen=True)

@@ -49,7 +49,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
             sequence of such pairs. Beyond a given bound the density is zero and its logarithm `-inf`; beyond an end
             that is not given it falls exponentially, by a factor of e in a fiftieth of the grid's length, and its
             logarithm is finite everywhere.
-        points: of the grid, for several columns a number or one for each; by default 200 or 400, of a plane 64 each
+        points: of the grid, for several columns a number or one for each; by default 200 or 400, of a plane 128 each
             way, in space 48.
         order: of the derivative that is small; by default 2, 3 and 4 are weighed.
         strength: $\lambda$, in coordinates in which the grid has unit length; by default all are weighed. It needs an
@@ -254,7 +254,9 @@ class FieldDensity(DensityMixin, BaseEstimator):
                 found = learn(rows, weights)
             inside = rows if seen.exact else np.clip(rows, *seen.ends.T)
             each = zip(inside.T, steps, bounds, points, strict=True)
-            edges = [(None, None) if step else suggested(x, weights, ends, count) for x, step, ends, count in each]
+            known = found.smooth if len(steps) == 1 and order is None else None
+            edges = [(None, None) if step else suggested(x, weights, ends, count, known)
+                     for x, step, ends, count in each]  # fmt: skip
         self._fitted, self.rounding_ = grid, np.array(steps)
         self.suggested_bounds_ = edges[0] if len(edges) == 1 else edges
         axes = tuple(axis.coordinates for axis in grid.axes)

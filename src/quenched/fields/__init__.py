@@ -1,17 +1,38 @@
 """Fields: Bayesian learning of functions and densities on a grid, with priors that can be said in words."""
 
 from quenched.fields import theory
+from quenched.fields.learner.annealing import Annealed
 from quenched.fields.learner.fit import fit
-from quenched.fields.learner.fitted import Fitted, FittedDensity, FittedFunction
-from quenched.fields.learner.matrices import LearningMatrix, Newton
+from quenched.fields.learner.fitted import Fitted, FittedAlternatives, FittedDensity, FittedFunction
+from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
+from quenched.fields.learner.matrix_free import LBFGS, MatrixFree, NewtonCG
+from quenched.fields.learner.parameters import FittedParameters
 from quenched.fields.learner.regression import regress
+from quenched.fields.learner.reweighting import Reweighting
 from quenched.fields.learner.solving import solve
-from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Truncated, Uniform
+from quenched.fields.learner.splitting import Splitting
+from quenched.fields.learner.starts import Empirical, Given, Kernel, Start, Template, Truncated, Uniform
 from quenched.fields.model.components import ClassData, ClusterData, Components, VectorData
+from quenched.fields.model.either import Either, either
+from quenched.fields.model.families import (
+    LengthScale,
+    MassField,
+    Order,
+    Period,
+    Relevance,
+    Smoothness,
+    Spectrum,
+    Strength,
+    links_of,
+)
+from quenched.fields.model.filters import Convolution, Derivative, FilterBank, Gradient
 from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
+from quenched.fields.model.hyper import Hyper
+from quenched.fields.model.hyperpriors import Choice, Flat, Gamma, Hyperprior, LogFlat, LogNormal, Normal, Power
 from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity, TrueFunction
 from quenched.fields.model.likelihoods import DensityData, GaussianData, Likelihood
 from quenched.fields.model.links import Density, Direct, Link, LogDensity, Shifted, SquareRoot
+from quenched.fields.model.locally import LocalEither, locally
 from quenched.fields.model.measurements import BinnedData, BlurredData, KernelData
 from quenched.fields.model.noise import (
     GaussianNoise,
@@ -24,11 +45,22 @@ from quenched.fields.model.noise import (
     RiskData,
 )
 from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator, ThinPlate
+from quenched.fields.model.parameters import Parametrised
 from quenched.fields.model.parametrisations import Bounded, Distribution, Logits, Unnormalised, check_link
+from quenched.fields.model.potentials import (
+    AbsoluteValue,
+    Cup,
+    Huber,
+    Potential,
+    PotentialFunction,
+    Quadratic,
+    Smoothed,
+)
 from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quadratic import Cumulative, QuadraticData
 from quenched.fields.model.rows import RowData
+from quenched.fields.model.switches import Jumps, Patches, Switches
 from quenched.fields.model.symmetries import (
     Coordinates,
     Infinitesimal,
@@ -40,44 +72,78 @@ from quenched.fields.model.symmetries import (
     Rotation,
     Translation,
 )
+from quenched.fields.practice.adapting import Adaptation, FittedHyper, Integral, Joint, Marginal, Pathology, adapt
+from quenched.fields.practice.alternatives import Alternatives, weigh
+from quenched.fields.practice.columns import FittedColumns, screen
+from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
 from quenched.fields.simulation import measure
 from quenched.fields.theory.curve import curve
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
 from quenched.fields.theory.laplace import Laplace, laplace
+from quenched.fields.theory.mean_field import find_bifurcations, mean_field
+from quenched.fields.theory.probing import ProbedLaplace
 
 __all__ = [
+    "LBFGS",
     "AbsoluteLoss",
+    "AbsoluteValue",
+    "Adaptation",
+    "Alternation",
+    "Alternatives",
+    "Annealed",
+    "Annealing",
     "Axis",
     "BinnedData",
     "BlurredData",
     "Bounded",
+    "Choice",
     "ClassData",
     "ClusterData",
     "Components",
+    "Convolution",
     "Coordinates",
     "Cumulative",
+    "Cup",
     "Dense",
     "Density",
     "DensityData",
+    "Derivative",
     "Difference",
     "Direct",
     "Dirichlet",
     "Distribution",
+    "Either",
     "Empirical",
+    "Exact",
     "Filter",
+    "FilterBank",
     "Fitted",
+    "FittedAlternatives",
+    "FittedColumns",
     "FittedDensity",
     "FittedFunction",
+    "FittedHyper",
+    "FittedParameters",
+    "FittedSwitches",
+    "Flat",
     "Free",
+    "Gamma",
     "Gaussian",
     "GaussianData",
     "GaussianNoise",
     "Given",
+    "Gradient",
     "Grid",
+    "Huber",
     "HuberNoise",
+    "Hyper",
+    "Hyperprior",
     "Infinitesimal",
     "InsensitiveNoise",
+    "Integral",
     "Invariance",
+    "Joint",
+    "Jumps",
     "Kernel",
     "KernelData",
     "Laplace",
@@ -85,35 +151,65 @@ __all__ = [
     "Laplacian",
     "Law",
     "LearningMatrix",
+    "LengthScale",
     "Likelihood",
     "LinearMap",
     "Link",
+    "LocalEither",
+    "Locator",
     "LogDensity",
+    "LogFlat",
     "LogLoss",
+    "LogNormal",
     "Logits",
     "Loss",
     "Map",
+    "Marginal",
     "Mass",
+    "MassField",
+    "MatrixFree",
     "MaximumPosterior",
+    "Method",
     "Mirror",
     "MixtureNoise",
     "Newton",
+    "NewtonCG",
     "Noise",
     "NoisyData",
+    "Normal",
     "Operator",
+    "Order",
+    "Parametrised",
+    "Patches",
+    "Pathology",
+    "Period",
     "Periodic",
     "Permutation",
+    "Potential",
+    "PotentialFunction",
+    "Power",
     "Prior",
+    "ProbedLaplace",
     "Problem",
+    "Quadratic",
     "QuadraticData",
+    "Relevance",
+    "Reweighting",
     "RiskData",
     "Rotation",
     "RowData",
     "Rule",
     "Shifted",
+    "Smoothed",
+    "Smoothness",
+    "Spectrum",
+    "Splitting",
     "SquareRoot",
     "SquaredLoss",
     "Start",
+    "Strength",
+    "Switches",
+    "Template",
     "ThinPlate",
     "Translation",
     "TrueDensity",
@@ -123,12 +219,21 @@ __all__ = [
     "Unnormalised",
     "VectorData",
     "ZeroOneLoss",
+    "adapt",
     "check_link",
     "curve",
+    "either",
+    "find_bifurcations",
     "fit",
     "laplace",
+    "links_of",
+    "locally",
+    "locate",
+    "mean_field",
     "measure",
     "regress",
+    "screen",
     "solve",
     "theory",
+    "weigh",
 ]

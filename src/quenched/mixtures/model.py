@@ -16,19 +16,17 @@ from __future__ import annotations
 import abc
 import functools
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks, verbs
-from quenched.core.types import QUICK, Array, Key, Real, double
+from quenched.core import checks, random, verbs
+from quenched.core.types import Array, Key, Real, double
 
 
 class Law(checks.Declared):
     """A world of Gaussians."""
 
     @abc.abstractmethod
-    def centres(self, size: int) -> Array:
+    def centres(self, size: int) -> Array | np.ndarray:
         """The true centres `[2, size]`."""
 
     @double
@@ -46,7 +44,7 @@ class Law(checks.Declared):
         examples = checks.whole("examples", examples, least=1)
         size = checks.whole("size", size, least=2)
         S, s = draw(self, key, examples, size)
-        return np.asarray(S), np.asarray(s, dtype=int)
+        return S, s.astype(int)
 
 
 class TwoGaussians(Law):
@@ -67,9 +65,9 @@ class TwoGaussians(Law):
 
     separation: Real = checks.declare(1.0)
 
-    def centres(self, size: int) -> Array:
+    def centres(self, size: int) -> Array | np.ndarray:
         """$u_0$ times the first two unit vectors."""
-        return jnp.asarray(self.separation) * jnp.eye(2, size)
+        return self.separation * np.eye(2, size)
 
 
 class Rule(checks.Declared):
@@ -174,10 +172,8 @@ $\epsilon = |\Delta U|^2/2\sigma - \langle \ln\cosh(\Delta U \cdot (S - \bar S)/
 that over $N$, $\alpha \epsilon$."""
 
 
-@functools.partial(jax.jit, static_argnames=("examples", "size"), compiler_options=QUICK)
-def draw(law: Law, key: Key, examples: int, size: int) -> tuple[Array, Array]:
+def draw(law: Law, key: Key, examples: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Examples `[examples, size]` and the classes they came from."""
-    which, noise = jax.random.split(key)
-    s = jax.random.rademacher(which, (examples,), float)
-    U = law.centres(size)
-    return jnp.where(s[:, None] > 0, U[0], U[1]) + jax.random.normal(noise, (examples, size)), s
+    which, noise = random.split(key)
+    s, U = random.signs(which, examples), np.asarray(law.centres(size))
+    return np.where(s[:, None] > 0, U[0], U[1]) + random.normals(noise, examples, size), s

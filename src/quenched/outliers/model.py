@@ -13,15 +13,12 @@ has finite $N$. Nothing here solves or trains. Not covered: a student with a wro
 
 from __future__ import annotations
 
-import functools
-
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks, verbs
-from quenched.core.types import QUICK, Array, InputError, Key, Real, double
+from quenched.core import checks, random, verbs
+from quenched.core.types import InputError, Key, Real, double
 
 
 class Law(checks.Declared):
@@ -73,7 +70,7 @@ class Contaminated(Law):
         examples = checks.whole("examples", examples, least=1)
         size = checks.whole("size", size, least=1)
         noise, S, u = draw(self, key, examples, size)
-        X, S, V = np.array(noise), np.asarray(S, dtype=int), np.asarray(u) < self.informative
+        X, S, V = noise, S.astype(int), u < self.informative
         X[:, 0] += V
         return X * S[:, None], S, V
 
@@ -203,12 +200,11 @@ def gamma_of(law: Contaminated, rule: Rule) -> Real:
     return law.gamma if rule.gamma is None else rule.gamma
 
 
-@functools.partial(jax.jit, static_argnames=("examples", "size"), compiler_options=QUICK)
-def draw(law: Contaminated, key: Key, examples: int, size: int) -> tuple[Array, Array, Array]:
+def draw(law: Contaminated, key: Key, examples: int, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Noise `[examples, size]`, labels, and numbers between 0 and 1 that lie below `law.informative` if informative.
 
     An informative example times its label is the noise plus the teacher, which is axis 0.
     """
-    noise, labels, hidden = jax.random.split(key, 3)
-    g = jax.random.normal(noise, (examples, size)) / jnp.sqrt(jnp.asarray(law.gamma, float))
-    return g, jax.random.rademacher(labels, (examples,), float), jax.random.uniform(hidden, (examples,))
+    noise, labels, hidden = random.split(key, 3)
+    g = random.normals(noise, examples, size) / np.sqrt(float(law.gamma))
+    return g, random.signs(labels, examples), random.uniforms(hidden, examples)

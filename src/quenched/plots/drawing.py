@@ -35,6 +35,8 @@ SHORT_LABEL = 26
 """Longest entry of a legend beside the axes; longer ones go below."""
 LONGEST_LABEL = 40
 """Longest label of an ordinate in one line."""
+NODE = 30.0
+"""Width of a node in points."""
 BELOW = 0.55
 """Inches from the axes down to a legend of their own: below ticks and label."""
 NOTE_WIDTH = 98
@@ -201,7 +203,7 @@ def _columns(entries: _Entries, inches: float) -> int:
 
 def _choose_inks(inks: _Inks, every: Iterable[Series]) -> None:
     """Give every new group a colour that no other group of its panel has."""
-    plain = (Kind.reference, Kind.mark, Kind.image)
+    plain = (Kind.reference, Kind.mark, Kind.image, Kind.arrow)
     groups = list(dict.fromkeys(series.colour_of for series in every if series.kind not in plain))
     taken = {inks[g][0] for g in groups if g in inks}
     fresh = [g for g in groups if g not in inks]
@@ -227,7 +229,7 @@ def _paint(ax: Axes, panel: Panel, inks: _Inks) -> _Entries:
             marker = MARKERS[labels.index(series.label) % len(MARKERS)]
         dashes = ("--", "-.", ":", "-")[references.index(series.label) % 4] if series.label in references else "-"
         handle = _draw_series(ax, series, colour, marker, dashes)
-        chosen = later if series.kind in (Kind.reference, Kind.mark) else entries
+        chosen = later if series.kind in (Kind.reference, Kind.mark, Kind.arrow) else entries
         chosen[series.label] = (*chosen.get(series.label, ()), handle)
         _mark_unsettled(ax, series, colour)
     _dress(ax, panel)
@@ -249,6 +251,10 @@ def _draw_series(ax: Axes, series: Series, colour: Any, marker: str, dashes: str
         return ax.plot(x, y, marker, color=colour, ms=3.6, alpha=0.55, mew=0, rasterized=True)[0]
     if series.kind is Kind.mark:
         return ax.plot(x, y, "P", color="black", ms=11, mec="white", mew=1.2, ls="none", zorder=4)[0]
+    if series.kind is Kind.node:
+        return _draw_nodes(ax, series, colour)
+    if series.kind is Kind.arrow:
+        return _draw_arrows(ax, series)
     if series.kind is Kind.reference:
         return ax.plot(x, y, color=GREY, lw=1.2, ls=dashes, zorder=1)[0]
     if series.kind is Kind.band:
@@ -260,6 +266,24 @@ def _draw_series(ax: Axes, series: Series, colour: Any, marker: str, dashes: str
     alone = np.isfinite(y) & np.isnan(np.append(np.nan, y[:-1])) & np.isnan(np.append(y[1:], np.nan))
     ax.plot(x[alone], y[alone], ".", color=colour, ms=7, zorder=2)  # a line of one point would not be seen
     return ax.plot(x, np.where(shaky, np.nan, y), color=colour, lw=1.8, zorder=2)[0]
+
+
+def _draw_nodes(ax: Axes, series: Series, colour: Any) -> Line2D:
+    """Circles with names in them."""
+    look: dict[str, Any] = {"marker": "o", "mec": colour, "mew": 1.6, "ls": "none", "mfc": "white"}
+    ax.plot(series.x, series.y, ms=NODE, zorder=3, **look)
+    middle: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 11, "zorder": 4}
+    for x, y, name in zip(series.x, series.y, () if series.names is None else series.names, strict=True):
+        ax.text(float(x), float(y), str(name), **middle)
+    return Line2D([], [], ms=9, **look)
+
+
+def _draw_arrows(ax: Axes, series: Series) -> Line2D:
+    """Arrows that end where a node would begin."""
+    look = {"arrowstyle": "-|>", "color": GREY, "lw": 1.3, "shrinkA": NODE / 2, "shrinkB": NODE / 2 + 1}
+    for x, y, end in zip(series.x, series.y, np.asarray(series.ends, float), strict=True):
+        ax.annotate("", tuple(end), (float(x), float(y)), arrowprops=look, zorder=2)
+    return Line2D([], [], color=GREY, lw=1.3, marker=">", ms=5)
 
 
 def _draw_image(ax: Axes, series: Series) -> None:
@@ -326,6 +350,9 @@ def _dress(ax: Axes, panel: Panel) -> None:
     ax.grid(True, color="#e6e6e6", lw=0.7)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
+    if not panel.frame:
+        ax.set_axis_off()
+        ax.margins(0.14)
     if panel.note:
         below = {"textcoords": "offset points", "va": "top", "fontsize": 9, "color": GREY}
         ax.annotate("\n".join(textwrap.wrap(panel.note, NOTE_WIDTH)), (0, 0), (0, -44), "axes fraction", **below)

@@ -6,15 +6,32 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
-import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import Outcome, double
+from quenched.core.types import Outcome
+from quenched.fields.model.either import log_sum
 from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+@dataclasses.dataclass(frozen=True)
+class Level:
+    """What a method without matrices did on one grid.
+
+    Attributes:
+        shape: of the grid.
+        steps: of the method.
+        products: with the Hessian; of L-BFGS, slopes.
+        gradient: norm of the slope of the energy in the end, as a share of that of the data at an even field.
+    """
+
+    shape: tuple[int, ...]
+    steps: int
+    products: int
+    gradient: float
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,11 +47,14 @@ class Fitted:
         kkt: the residual of the stationarity equation, per volume; in modes, of their coefficients.
         minima: energies of all different minima that were met, lowest first: that of this field is the first.
         starts: how many starts were tried.
+        met: the fits of these minima, in the same order; of the solver on points.
         modes: of which the field is a sum; None for all fields on the points.
         factor: a Cholesky factor of the Hessian in modes and the scale of its rows, from the last step.
         hessian: the Hessian in modes.
         data_hessian: the part of the data in it, where it does not depend on the field.
         steps: energy, energy of the data, length and residual of every step.
+        gap: how far the energy is above the least one at most, where it is convex and the method knows.
+        levels: of a method without matrices, what it did on every grid, the coarsest first.
     """
 
     field: np.ndarray
@@ -49,6 +69,9 @@ class Fitted:
     hessian: np.ndarray | None = None
     data_hessian: np.ndarray | None = None
     steps: tuple[tuple[float, float, float, float], ...] = ()
+    met: tuple[Any, ...] = ()
+    gap: float | None = None
+    levels: tuple[Level, ...] = ()
 
     @property
     def converged(self) -> bool:
@@ -65,10 +88,9 @@ class Fitted:
         return xr.Dataset({name: ("iteration", column) for name, column in zip(names, columns, strict=True)})
 
     @functools.cached_property
-    @double
     def density(self) -> np.ndarray:
         """$P$ on the grid, normalised; a regression has none."""
-        return np.asarray(self.problem.link.density(jnp.asarray(self.field)))
+        return self.problem.density(self.field)
 
 
 class FittedDensity(Fitted):
@@ -104,3 +126,24 @@ class FittedFunction(Fitted):
         S = self.problem.grid.interpolation(points)
         v = np.sum((S @ self.covariance) * S.toarray(), axis=1) + np.asarray(variance, float)
         return -0.5 * (np.square(np.asarray(targets, float) - S @ self.mean.ravel()) / v + np.log(2 * np.pi * v))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FittedAlternatives(FittedFunction):
+    r"""The exact posterior of a function under alternatives: a mixture of Gaussians. [lemm1999, eqs. (570) to (576)]
+
+    Its mean $\sum_j b_j \bar t_j$ is in general no field of least energy.
+
+    Attributes:
+        components: the posterior under each alternative alone.
+        probabilities: $b_j$, the posterior probability of each alternative.
+    """
+
+    components: tuple[FittedFunction, ...] = ()
+    probabilities: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
+
+    def log_density(self, points: Any, targets: Any, variance: Any) -> np.ndarray:
+        """The predictive log-density of new values with noise of a given variance."""
+        each = [one.log_density(points, targets, variance) for one in self.components]
+        with np.errstate(divide="ignore"):
+            return log_sum(np.array(each) + np.log(self.probabilities)[:, None])[0]

@@ -27,7 +27,11 @@ FLAT = 1e-9
 _factorise, _solve = get_lapack_funcs(("potrf", "potrs"), dtype=np.float64)
 
 
-class LearningMatrix(eqx.Module):
+class Method(eqx.Module):
+    """A way to a field of least energy: a learning matrix, `Reweighting` or `Splitting`."""
+
+
+class LearningMatrix(Method):
     """How a gradient becomes a step."""
 
     @abc.abstractmethod

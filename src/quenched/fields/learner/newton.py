@@ -22,6 +22,7 @@ from scipy import optimize
 from quenched.core.types import Outcome
 from quenched.fields.learner import positive
 from quenched.fields.learner.matrices import LearningMatrix, Newton, curvature, solve_factored
+from quenched.fields.learner.starts import projected
 from quenched.fields.model.expansion import Curvature, Expansion
 from quenched.fields.model.links import Density
 from quenched.fields.model.operators import Modes
@@ -105,7 +106,14 @@ class Descent:
 
 
 def descend(
-    land: OnPoints | InModes, method: LearningMatrix, c: np.ndarray, *, enough: float, max_steps: int, convex: bool
+    land: OnPoints | InModes,
+    method: LearningMatrix,
+    c: np.ndarray,
+    *,
+    enough: float,
+    max_steps: int,
+    convex: bool,
+    sharp: float = SHARP,
 ) -> Descent:
     """Where the iteration arrives from some coordinates.
 
@@ -116,6 +124,7 @@ def descend(
         enough: the stationarity residual at which it has arrived, on points.
         max_steps: steps at most.
         convex: whether the energy is known to be convex.
+        sharp: the gain of the last step, in modes; a larger one is still taken, with the Hessian from before it.
     """
     problem, grid, on_points = land.problem, land.problem.grid, isinstance(land, OnPoints)
     bounded, noise = isinstance(problem.link, Density), ROUNDING * problem.likelihood.total
@@ -130,7 +139,7 @@ def descend(
         if not np.isfinite(at.energy + kkt):  # a start with no density where data are
             break
         if arrived:
-            if convex or iteration == max_steps:
+            if convex or bounded or iteration == max_steps:
                 break
             moved, length = _leave(problem, c.reshape(shape))
             if moved is None:
@@ -149,10 +158,16 @@ def descend(
             else:
                 step = method.step(problem, c.reshape(shape), G.reshape(shape), iteration).ravel()
             gain = -float(at.slope @ step)
+            if SHARP <= gain < sharp and convex and newton and not bounded:
+                c, arrived = c + step, True
+                at = land.look(c)
+                break
+            positive_definite = convex or (found is not None and not on_points)
+            last_step = gain < SHARP or (gain < CLOSE and not gain < last / FALLS) or iteration == max_steps
+            if newton and positive_definite and not bounded and last_step:
+                arrived = arrived or (not on_points and gain < CLOSE)
+                break
             if convex and newton and not bounded:
-                if gain < SHARP or (gain < CLOSE and not gain < last / FALLS) or iteration == max_steps:
-                    arrived = arrived or (not on_points and gain < CLOSE)
-                    break
                 length, there = _halved(land, c, at.energy, step, np.inf if whole else gain, noise)
             elif iteration < max_steps:
                 length = _furthest(land, c, at.energy, step, most)
@@ -208,11 +223,6 @@ def _furthest(land: OnPoints | InModes, c: np.ndarray, energy: float, step: np.n
                 return 0.0
         below = above / 2
     return float(optimize.brentq(slope, below, above, xtol=SAME * below, rtol=SAME))  # pyright: ignore[reportArgumentType]
-
-
-def projected(problem: Problem, field: np.ndarray) -> np.ndarray:
-    """The field that fulfils the normalisation."""
-    return np.asarray(problem.link.project(field), dtype=np.float64)  # pyright: ignore[reportArgumentType]
 
 
 def _leave(problem: Problem, field: np.ndarray) -> tuple[np.ndarray | None, float]:

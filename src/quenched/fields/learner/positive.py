@@ -6,13 +6,8 @@ normalisation: a step has no integral over $y$ and stops where the first compone
 
 from __future__ import annotations
 
-import functools
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import QUICK, Array, double
 from quenched.fields.learner.matrices import LearningMatrix, Newton, each_x
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.links import Density
@@ -52,13 +47,12 @@ def _balanced(grid: Grid, move: np.ndarray, free: np.ndarray) -> np.ndarray:
 
 
 def _newton(problem: Problem, P: np.ndarray, G: np.ndarray, free: np.ndarray) -> np.ndarray:
-    r"""Newton's step with the constraint: $K + N/P^2$ on the free components, bordered by the normalisation."""
-    grid, N = problem.grid, np.asarray(problem.likelihood.counts)  # pyright: ignore[reportAttributeAccessIssue]
-    seen = (N > 0).ravel()
-    H = np.array(problem.operator.matrix if type(problem.link) is Density else _bends(problem, P) / grid.cell)
-    H[np.diag_indices_from(H)] += np.where(seen, N.ravel() / np.where(seen, P.ravel(), 1.0) ** 2, 0.0) / grid.cell
-    rows = each_x(grid)
-    on = free.ravel()
+    r"""Newton's step with the constraint: the Hessian on the free components, bordered by the normalisation.
+
+    Only directions without an integral over $y$ count: along them a density stays normalised.
+    """
+    grid = problem.grid
+    H, rows, on = _hessian(problem, P) / grid.cell, each_x(grid), free.ravel()
     used = rows[:, on].any(axis=1)
     A, B = H[np.ix_(on, on)], rows[np.ix_(used, on)]
     zero = np.zeros((len(B), len(B)))
@@ -66,18 +60,19 @@ def _newton(problem: Problem, P: np.ndarray, G: np.ndarray, free: np.ndarray) ->
     found = np.linalg.lstsq(np.block([[A, B.T], [B, zero]]), right, rcond=None)[0]
     move = np.zeros(P.size)
     move[on] = found[: int(on.sum())]
-    return move.reshape(P.shape)
+    move = move.reshape(P.shape)
+    return move if np.sum(move * G) > 0 else _balanced(grid, G, free)  # a prior need not be convex
 
 
-@double
-def _bends(problem: Problem, P: np.ndarray) -> np.ndarray:
-    """Second derivatives of the prior by the density, where it is about something else than the density."""
-    return np.asarray(_prior_hessian(problem, jnp.asarray(P, float))).reshape(P.size, -1)
-
-
-@functools.partial(jax.jit, compiler_options=QUICK)
-def _prior_hessian(problem: Problem, P: Array) -> Array:
-    return jax.hessian(lambda one: problem.prior.energy(problem.link.argument(one)))(P)
+def _hessian(problem: Problem, P: np.ndarray) -> np.ndarray:
+    """$K + N/P^2$ for points of a density and a prior with a closed form; else by automatic differentiation."""
+    N = getattr(problem.likelihood, "counts", None)
+    prior = type(problem.prior).expand(problem.prior, P) if N is not None and type(problem.link) is Density else None
+    if prior is None:
+        return problem.hessian(P)
+    H, N = np.array(prior[2]()), np.asarray(N).ravel()
+    H.flat[:: len(H) + 1] += np.where(N > 0, N / np.where(N > 0, P.ravel(), 1.0) ** 2, 0.0)
+    return H
 
 
 def landed(moved: np.ndarray, P: np.ndarray, move: np.ndarray, length: float, most: float) -> np.ndarray:

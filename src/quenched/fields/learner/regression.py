@@ -15,6 +15,7 @@ integrated out), and `proper` is False.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,11 @@ import scipy.linalg
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome, double
-from quenched.fields.learner.fitted import FittedFunction
+from quenched.fields.learner.fitted import FittedAlternatives, FittedFunction
+from quenched.fields.model.either import log_sum, resolve, uncertain
 from quenched.fields.model.likelihoods import GaussianData
-from quenched.fields.model.operators import Operator
-from quenched.fields.model.priors import combined
+from quenched.fields.model.operators import Operator, require_matrix
+from quenched.fields.model.priors import Gaussian, combined
 from quenched.fields.model.problem import Problem
 
 DETERMINED = 1e-12
@@ -37,18 +39,20 @@ def regress(problem: Problem, *, data_space: bool | None = None) -> FittedFuncti
     """Solve a Gaussian regression exactly.
 
     Args:
-        problem: `GaussianData`, `Direct` and Gaussian priors.
+        problem: `GaussianData`, `Direct` and Gaussian priors, or alternatives of them.
         data_space: whether to invert a matrix of the size of the data (needs an invertible operator) or of the grid.
             By default the smaller one that can be used.
 
     Returns:
-        The posterior.
+        The posterior; under alternatives a `FittedAlternatives`, the mixture of theirs with the probability of each.
 
     Raises:
         InputError: for another problem, or a prior that leaves directions to the data which they do not see.
     """
     if not isinstance(problem, Problem) or not isinstance(problem.likelihood, GaussianData):
         raise InputError("Argument `problem` must be a regression, of `GaussianData` and `Direct`, but it is not.")
+    if uncertain(problem.prior):
+        return _regress_alternatives(problem, data_space)
     prior, data = combined(problem.prior), problem.likelihood
     null = prior.operator.null_space().reshape(-1, problem.grid.size)
     if data_space is not None:
@@ -59,6 +63,7 @@ def regress(problem: Problem, *, data_space: bool | None = None) -> FittedFuncti
         raise InputError(
             "Argument `data_space` must be False here, because the operator of the prior has a null space."
         )
+    require_matrix(problem.grid.size, "solve with NewtonCG needs none")
     solver = _in_data_space if data_space else _in_grid_space
     mean, covariance, evidence = solver(prior.operator, np.asarray(prior.mean).ravel(), null, data)
     field = mean.reshape(problem.grid.shape)
@@ -66,6 +71,32 @@ def regress(problem: Problem, *, data_space: bool | None = None) -> FittedFuncti
     kkt = float(np.max(np.abs(at.slope))) / problem.grid.cell
     return FittedFunction(field, Outcome.converged, problem, at.energy, kkt, (at.energy,), covariance=covariance,
                           log_evidence=evidence, proper=len(null) == 0)  # fmt: skip
+
+
+def _regress_alternatives(problem: Problem, data_space: bool | None) -> FittedAlternatives:
+    """Each alternative by itself, weighed by its evidence; noise and priors have the temperature of the prior."""
+    found, data = resolve(problem.prior), problem.likelihood
+    if not 0 < found.beta < np.inf:
+        raise InputError(f"Argument `beta` must be positive and finite for an exact posterior, but it is {found.beta}.")
+    data = dataclasses.replace(data, variance=np.asarray(data.variance) / found.beta)  # pyright: ignore[reportArgumentType, reportAttributeAccessIssue]
+    parts = [
+        regress(Problem(data, problem.link, Gaussian(found.beta * one.operator, one.mean)), data_space=data_space)
+        for one in found.gaussians
+    ]
+    with np.errstate(divide="ignore"):
+        each = np.log(found.weights) + np.array([part.log_evidence for part in parts])
+    evidence = log_sum(each).item()
+    b = np.exp(each - evidence)
+    means = np.array([part.mean.ravel() for part in parts])
+    mean = b @ means
+    spread = (means - mean) * np.sqrt(b)[:, None]
+    covariance = sum(share * part.covariance for share, part in zip(b, parts, strict=True)) + spread.T @ spread
+    field = mean.reshape(problem.grid.shape)
+    at = problem.expand(field)
+    kkt = float(np.max(np.abs(at.slope))) / problem.grid.cell
+    return FittedAlternatives(field, Outcome.converged, problem, at.energy, kkt, (at.energy,), covariance=covariance,
+                              log_evidence=evidence, proper=all(part.proper for part in parts),
+                              components=tuple(parts), probabilities=b)  # fmt: skip
 
 
 def _noise(data: GaussianData) -> tuple[Any, np.ndarray, np.ndarray, float]:

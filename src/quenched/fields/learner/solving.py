@@ -16,11 +16,17 @@ import numpy as np
 from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
-from quenched.fields.learner.matrices import LearningMatrix, Newton
-from quenched.fields.learner.newton import InModes, OnPoints, descend, projected
-from quenched.fields.learner.starts import begin, blind, convex, usual
+from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
+from quenched.fields.learner.matrix_free import MatrixFree
+from quenched.fields.learner.newton import SHARP, InModes, OnPoints, descend
+from quenched.fields.learner.parameters import solve_parameters
+from quenched.fields.learner.reweighting import Reweighting, has_potentials, splits
+from quenched.fields.learner.sparse import Solver
+from quenched.fields.learner.splitting import Splitting
+from quenched.fields.learner.starts import begin, blind, convex, projected, usual
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Modes
+from quenched.fields.model.parameters import Parametrised
 from quenched.fields.model.problem import Problem
 
 ROUNDING = 1e-13
@@ -31,6 +37,8 @@ STIFF = 1e3
 """Modes of a log-density on which the prior is this many times as sure as the data are left out: they stay zero."""
 
 
+RESIDUAL, GRADIENT = 1e-10, 1e-6
+"""Tolerances of methods with matrices and without, unless one is given."""
 NEWTON, MOST = Newton(), 500
 """The method and the number of steps, unless others are given."""
 WIDTH = 0.2
@@ -39,27 +47,30 @@ WIDTH = 0.2
 
 @double
 def solve(
-    problem: Problem,
-    method: LearningMatrix | None = None,
+    problem: Problem | Parametrised,
+    method: Method | None = None,
     *,
     modes: Any = None,
     start: Any = None,
-    tolerance: float = 1e-10,
+    tolerance: float | None = None,
     max_steps: int = MOST,
 ) -> Fitted:
     """Find a field of least energy.
 
     Args:
-        problem: likelihood x link x prior.
-        method: a learning matrix; by default `Newton()`.
+        problem: likelihood x link x prior; or `Parametrised`, a function in front of it, with Newton's method and
+            parameters as starts.
+        method: a learning matrix, `Reweighting()` or `Splitting()`; by default `Newton()`, and for regressions with
+            potentials one of the latter. On large grids `NewtonCG()` or `LBFGS()`, which need no matrix of all pairs
+            of points.
         modes: None for all fields on the points of the grid. Otherwise fields are sums of the smoothest modes of the
             prior, which must be Gaussian: a number of them (for each axis, where modes are products of those of the
             axes), True for all, or `Modes` themselves. Modes of a log-density that the data cannot move are left out.
         start: a start, or several, of which that with the least energy in the end is taken; or a fit of the same data
-            with a similar prior. By default `Uniform()`; where the energy is not known to be convex kernel estimates,
-            too.
-        tolerance: of the stationarity residual, relative to the size of its terms; in modes the iteration goes on
-            until only rounding is left.
+            with a similar prior, in modes and without matrices (there also on a coarser grid). By default `Uniform()`;
+            where the energy is not known to be convex kernel estimates, too.
+        tolerance: of the stationarity residual, relative to the size of its terms, by default 1e-10; without matrices
+            of the norm of the slope, by default 1e-6. In modes the iteration goes on until only rounding is left.
         max_steps: iterations at most.
 
     Returns:
@@ -77,24 +88,55 @@ def solve(
         >>> fit.converged, round(float(fit.density.sum() * grid.spacing), 12)
         (True, 1.0)
     """
-    method = NEWTON if method is None else method
+    if isinstance(problem, Parametrised):
+        if modes is not None or not isinstance(method, (Newton, type(None))):
+            raise InputError("Argument `method` must be Newton() and `modes` None for parameterised fields, but others "
+                             "were given.")  # fmt: skip
+        tolerance = RESIDUAL if tolerance is None else checks.number("tolerance", tolerance)
+        checks.positive("tolerance", tolerance)
+        return solve_parameters(problem, start, tolerance, checks.whole("max_steps", max_steps, least=1))
     checks.kind("problem", problem, Problem, "a Problem")
-    if not isinstance(method, LearningMatrix):
-        raise InputError(f"Argument `method` must be a learning matrix, such as Newton(), but {method!r} was given.")
-    if modes is not None and not isinstance(method, Newton):
-        raise InputError(f"Argument `method` must be Newton() in modes, but {method!r} was given.")
-    checks.positive("tolerance", checks.number("tolerance", tolerance))
+    chosen: Any = _usual_method(problem) if method is None else method
+    free = isinstance(chosen, MatrixFree)
+    if not isinstance(chosen, Method):
+        raise InputError(f"Argument `method` must be a method, such as Newton(), but {chosen!r} was given.")
+    if modes is not None and not isinstance(chosen, Newton):
+        raise InputError(f"Argument `method` must be Newton() in modes, but {chosen!r} was given.")
+    tolerance = (GRADIENT if free else RESIDUAL) if tolerance is None else checks.number("tolerance", tolerance)
+    checks.positive("tolerance", tolerance)
     max_steps = checks.whole("max_steps", max_steps, least=1)
+    learning: Any = chosen
     several = isinstance(start, (list, tuple)) and len(start) > 0
     starts = list(start) if several else [start] if start is not None else None
     if modes is not None:
-        return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, method, max_steps)
-    fits = [_descended(problem, method, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)]
+        return solve_in_modes(problem, modes_of(problem, modes), starts[0] if starts else None, learning, max_steps)
+    if isinstance(chosen, Solver):
+        begins: Any = starts if free or starts is None else [begin(one, problem) for one in starts]
+        fits = chosen.descend(problem, begins, tolerance, max_steps)
+    else:
+        fits = [
+            arrive(problem, learning, begin(one, problem), tolerance, max_steps) for one in starts or usual(problem)
+        ]
+    if starts is None and problem.link.even:  # a sign that changes somewhere is a kink for the prior, not for the data
+        mixed = [np.abs(fit.field) for fit in fits if fit.field.min() < 0 < fit.field.max()]
+        if isinstance(chosen, Solver):
+            fits += chosen.descend(problem, mixed, tolerance, max_steps) if mixed else []
+        else:
+            fits += [arrive(problem, learning, field, tolerance, max_steps) for field in mixed]
     found = [fit for fit in fits if fit.converged] or fits
     least = min(fit.energy for fit in found)
     best = next(fit for fit in found if fit.energy <= least + ROUNDING * (1 + abs(least)))  # the first, not by rounding
-    minima = sorted(fit.energy for fit in _different([best, *fits]))
-    return dataclasses.replace(best, minima=tuple(minima), starts=len(fits))
+    met = sorted(_different([best, *fits]), key=lambda fit: fit.energy)
+    return dataclasses.replace(best, minima=tuple(fit.energy for fit in met), starts=len(fits), met=tuple(met))
+
+
+def _usual_method(problem: Problem) -> Method:
+    """Newton's method, unless potentials ask for another."""
+    if not has_potentials(problem):
+        return NEWTON
+    if splits(problem):
+        return Splitting()
+    return Reweighting() if isinstance(problem.link, Direct) else NEWTON
 
 
 def modes_of(problem: Problem, modes: Any) -> Modes:
@@ -135,9 +177,25 @@ def moved_by_data(problem: Problem, modes: Modes) -> Modes:
 
 
 def solve_in_modes(
-    problem: Problem, modes: Modes, start: Any = None, method: LearningMatrix = NEWTON, max_steps: int = MOST
+    problem: Problem,
+    modes: Modes,
+    start: Any = None,
+    method: LearningMatrix = NEWTON,
+    max_steps: int = MOST,
+    sharp: float = SHARP,
+    coefficients: np.ndarray | None = None,
 ) -> Fitted:
-    """The minimum among sums of modes, whose values are those of the prior's operator."""
+    """The minimum among sums of modes, whose values are those of the prior's operator.
+
+    Args:
+        problem: what is asked.
+        modes: those that take part.
+        start: as for `solve`.
+        method: Newton's.
+        max_steps: iterations at most.
+        sharp: the gain of the last step, in nats.
+        coefficients: of the first modes, where the iteration begins if the energy is less there than at the start.
+    """
     known, c = None, np.zeros(modes.values.size)
     if isinstance(start, Fitted):
         same = start.modes is not None and start.modes.given is modes.given and start.modes.over is modes.over
@@ -148,8 +206,12 @@ def solve_in_modes(
     elif problem.link.exponential and hasattr(problem.likelihood, "counts"):
         c = modes.coefficients(_bump(problem))
     land = InModes(problem, modes, known)
+    if coefficients is not None:
+        other = np.zeros(len(c))
+        other[: len(coefficients)] = coefficients[: len(c)]
+        c = other if land.look(other).energy < land.look(c).energy else c
     one = problem.likelihood.convex
-    end = descend(land, method, c, enough=0.0, max_steps=max_steps, convex=one)
+    end = descend(land, method, c, enough=0.0, max_steps=max_steps, convex=one, sharp=sharp)
     field, link = modes.field(end.c), problem.link
     if link.exponential and not link.linear:
         field = field - Problem.log_integral(problem, field)
@@ -171,7 +233,7 @@ def _bump(problem: Problem) -> np.ndarray:
     return np.broadcast_to(field, grid.shape)
 
 
-def _descended(problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int) -> Fitted:
+def arrive(problem: Problem, method: LearningMatrix, field: np.ndarray, tolerance: float, max_steps: int) -> Fitted:
     """Where the iteration arrives from one field."""
     land = OnPoints(problem)
     data: Any = problem.likelihood

@@ -1,4 +1,6 @@
-r"""Where an iteration begins: uniform, at the empirical density, or at a kernel estimate. [lemm1999, section 7.3]
+r"""Where an iteration begins: uniform, at the empirical density, at a kernel estimate, or at a template.
+
+[lemm1999, section 7.3]
 
 $N$ counts the data on the grid. The conditional empirical density is $N/N_X$, and uniform in $y$ where nothing was seen
 at $x$. A kernel is $C = (K + m^2 I)^{-1}$ with the operator of the prior, or another.
@@ -7,17 +9,21 @@ at $x$. A kernel is $C = (K + m^2 I)^{-1}$ with the operator of the prior, or an
 from __future__ import annotations
 
 import abc
+import functools
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
-from quenched.core.types import InputError, Real, real
+from quenched.core.types import QUICK, Array, InputError, Real, real
+from quenched.fields.model.either import templates_of, uncertain
 from quenched.fields.model.grid import Grid
-from quenched.fields.model.links import Density, Direct
+from quenched.fields.model.links import Density, Direct, Link, SquareRoot
 from quenched.fields.model.operators import Mass, Operator, check_operator
+from quenched.fields.model.parametrisations import Unnormalised
 from quenched.fields.model.priors import combined, operator_of
 from quenched.fields.model.problem import Problem
 
@@ -41,12 +47,19 @@ def _of_log(problem: Problem, log_density: np.ndarray) -> Any:
 
 
 def _counts(problem: Problem) -> np.ndarray:
-    return np.asarray(problem.likelihood.counts)  # pyright: ignore[reportAttributeAccessIssue]
+    N = problem.likelihood.expected_counts(problem.grid)
+    if N is None:
+        raise InputError("Argument `start` must be Uniform() or Given(field) for data that are no points of a density, "
+                         f"but the data are `{type(problem.likelihood).__name__}`.")  # fmt: skip
+    return np.asarray(N)
 
 
 def _kernel(problem: Problem, operator: Operator | None, mass: Real) -> Operator:
     """The inverse of $C$."""
-    return (operator_of(problem.prior) if operator is None else operator) + Mass(problem.grid, float(mass))
+    if operator is None and uncertain(problem.prior):
+        operator = templates_of(problem.prior)[0][0].operator
+    operator = operator_of(problem.prior) if operator is None else operator
+    return operator + Mass(problem.grid, float(mass))
 
 
 def empirical(grid: Grid, N: np.ndarray) -> np.ndarray:
@@ -62,6 +75,8 @@ class Uniform(Start):
     def field(self, problem: Problem) -> Any:
         """That of a constant log-density."""
         if isinstance(problem.link, Direct):
+            if uncertain(problem.prior):
+                return Template().field(problem)
             return np.zeros(problem.grid.shape) if problem.parts is None else np.asarray(combined(problem.prior).mean)
         return _of_log(problem, np.zeros(problem.grid.shape))
 
@@ -147,10 +162,39 @@ class Given(Start):
         """It, if it may be one."""
         field = problem.grid.check("given", self.given)
         negative = isinstance(problem.link, Density) and np.any(field < 0)
-        if negative or not np.isfinite(problem.value(field)):
+        if negative or not np.isfinite(problem.expand(field).energy):
             raise InputError("Argument `given` must be a density that is not negative and positive where data are, but "
                              "it is not.")  # fmt: skip
         return field
+
+
+class Template(Start):
+    """The template of an alternative of the prior, or the mean of all of them.
+
+    Attributes:
+        which: the number of the alternative, from 0; by default the mean.
+    """
+
+    which: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        if self.which is not None:
+            checks.whole("which", self.which, least=0)
+
+    def field(self, problem: Problem) -> Any:
+        """It; a density is nowhere below `LEAST` of its largest value."""
+        found, shares = templates_of(problem.prior)
+        if self.which is not None and self.which >= len(found):
+            raise InputError(f"Argument `which` must be below the number of alternatives, {len(found)}, but "
+                             f"{self.which} was given.")  # fmt: skip
+        templates = np.array([one.mean for one in found])
+        t = np.tensordot(shares, templates, 1) if self.which is None else templates[self.which]
+        if isinstance(problem.link, Direct) or problem.link.exponential:
+            return t
+        if type(problem.link) in (Density, SquareRoot, Unnormalised):
+            return np.maximum(t, LEAST * np.max(t))
+        raise InputError(f"Argument `start` must not be a Template for the link `{type(problem.link).__name__}`, "
+                         "whose prior is about something else than its field: use Uniform().")  # fmt: skip
 
 
 def blind(problem: Problem) -> bool:
@@ -172,19 +216,31 @@ def convex(problem: Problem) -> bool:
     $g$, and $\ln \int e^g$ is convex. So has that of $g$ under a prior about $g$, and that of a regression whose
     likelihood is convex. The others need not have.
     """
-    if problem.parts is None or not problem.likelihood.convex:
+    link, data = problem.link, problem.likelihood
+    if problem.parts is None or not (data.convex or (data.convex_in_density and isinstance(link, Density))):
         return False
-    link = problem.link
     return isinstance(link, Density) or link.linear or (link.exponential and blind(problem))
 
 
 def usual(problem: Problem) -> tuple[Start, ...]:
     """Where to begin if nothing is said: several places, unless there is only one minimum."""
-    if convex(problem) or isinstance(problem.link, Direct) or not hasattr(problem.likelihood, "counts"):
+    if uncertain(problem.prior):
+        return _alternatives(problem)
+    if convex(problem) or isinstance(problem.link, Direct) or problem.likelihood.expected_counts(problem.grid) is None:
         return (Uniform(),)
     if problem.parts is None:
         return (Uniform(), Empirical())
     return (Uniform(), Kernel(), Kernel(conditional=False), Truncated())
+
+
+def _alternatives(problem: Problem) -> tuple[Start, ...]:
+    """The template of each alternative, their mean, and the data."""
+    about_field = type(problem.link) in (Density, SquareRoot, Unnormalised, Direct) or problem.link.exponential
+    count = len(templates_of(problem.prior)[0]) if about_field else 0
+    starts = (*(Template(j) for j in range(count)), *((Template(),) if count > 1 else ()))
+    if isinstance(problem.link, Direct) or problem.likelihood.expected_counts(problem.grid) is None:
+        return starts or (Uniform(),)
+    return (*starts, Uniform(), Kernel())
 
 
 def begin(start: Any, problem: Problem) -> np.ndarray:
@@ -192,4 +248,14 @@ def begin(start: Any, problem: Problem) -> np.ndarray:
     if not isinstance(start, Start):
         raise InputError(f"Argument `start` must be a start, such as Uniform() or Kernel(mass=0.1), but {start!r} was "
                          "given.")  # fmt: skip
-    return np.asarray(problem.link.project(start.field(problem)), dtype=np.float64)
+    return projected(problem, np.asarray(start.field(problem), dtype=np.float64))
+
+
+def projected(problem: Problem, field: np.ndarray) -> np.ndarray:
+    """The field that fulfils the normalisation."""
+    return np.asarray(_project(problem.link, jnp.asarray(field)), dtype=np.float64)
+
+
+@functools.partial(jax.jit, compiler_options=QUICK)
+def _project(link: Link, field: Array) -> Array:
+    return link.project(field)

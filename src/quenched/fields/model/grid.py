@@ -26,7 +26,11 @@ import numpy as np
 from scipy import sparse
 
 from quenched.core import checks
+from quenched.core.system import require_memory
 from quenched.core.types import Array, InputError
+
+LARGE, FEWEST = 1_000_000, 10
+"""Points above which a grid is asked whether so many fields of it fit in memory: no problem is solved with fewer."""
 
 
 class Ends:
@@ -147,26 +151,35 @@ class Axis:
         return np.append(self.tails[0], gaps) + np.append(gaps, self.tails[1])
 
     @functools.cached_property
-    def modes(self) -> tuple[np.ndarray, np.ndarray]:
-        r"""Eigenvalues of $-\Delta$ and its orthonormal eigenvectors `[points, modes]`, both in closed form.
+    def eigenvalues(self) -> np.ndarray:
+        r"""Those of $-\Delta$ in closed form, in the order of the modes: $\lambda_k = (2 - 2\cos\theta_k)/h^2$.
 
-        $\lambda_k = (2 - 2\cos\theta_k)/h^2$ with $\theta_k = 2\pi k/n$ (periodic), $\pi k/n$ (free) or
-        $\pi (k+1)/(n+1)$ (Dirichlet).
+        $\theta_k = 2\pi k/n$ (periodic, twice for each wave), $\pi k/n$ (free) or $\pi (k+1)/(n+1)$ (Dirichlet).
         """
-        n, i = self.points, np.arange(self.points)[:, None]
-        k = np.arange(n)
+        return (2 - 2 * np.cos(self._angles(self.points))) / self.spacing**2
+
+    @functools.cached_property
+    def modes(self) -> tuple[np.ndarray, np.ndarray]:
+        r"""Eigenvalues of $-\Delta$ and its orthonormal eigenvectors `[points, modes]`, both in closed form."""
+        return self.eigenvalues, self.smoothest(self.points)
+
+    def smoothest(self, count: int) -> np.ndarray:
+        r"""The first eigenvectors of $-\Delta$, as columns."""
+        theta, i, k = self._angles(count), np.arange(self.points)[:, None], np.arange(len(self._angles(count)))
         if isinstance(self.ends, Periodic):
-            k = (k + 1) // 2  # cosine and sine of each wave
-            theta = 2 * np.pi * k / n
-            wave = np.arange(n)
-            U = np.where((wave % 2 == 1) | (wave == 0), np.cos(theta * i), np.sin(theta * i))
+            U = np.where((k % 2 == 1) | (k == 0), np.cos(theta * i), np.sin(theta * i))
         elif isinstance(self.ends, Free):
-            theta = np.pi * k / n
             U = np.cos(theta * (i + 0.5))
         else:
-            theta = np.pi * (k + 1) / (n + 1)
             U = np.sin(theta * (i + 1))
-        return (2 - 2 * np.cos(theta)) / self.spacing**2, U / np.linalg.norm(U, axis=0)
+        return U / np.linalg.norm(U, axis=0)
+
+    def _angles(self, count: int) -> np.ndarray:
+        """By how much each of the first modes turns from point to point."""
+        k = np.arange(min(count, self.points))
+        if isinstance(self.ends, Periodic):
+            return 2 * np.pi * ((k + 1) // 2) / self.points
+        return np.pi * k / self.points if isinstance(self.ends, Free) else np.pi * (k + 1) / (self.points + 1)
 
     def nearest(self, values: np.ndarray) -> np.ndarray:
         """The place of the point nearest to each value.
@@ -244,6 +257,8 @@ class Grid:
             object.__setattr__(self, name, tuple(several))
         if not self.axes:
             raise InputError("A grid must have at least one axis, but none was given.")
+        if self.size > LARGE:  # asking the system takes longer than making a small grid
+            require_memory(f"Fields on a grid of {' x '.join(map(str, self.shape))} points", FEWEST * 8.0 * self.size)
 
     @property
     def axes(self) -> tuple[Axis, ...]:

@@ -24,6 +24,7 @@ class Likelihood(eqx.Module):
 
     links: ClassVar[tuple[type[Link], ...]] = (Link,)  # with which it can be used
     convex: ClassVar[bool] = False  # whether its energy is known to be convex in what the link makes of a field
+    convex_in_density: ClassVar[bool] = False  # whether it is convex in the density, though not in its logarithm
     quadratic: ClassVar[bool] = False  # whether its curvature does not depend on the field
 
     @property
@@ -35,6 +36,10 @@ class Likelihood(eqx.Module):
     def expand(self, link: Link, field: np.ndarray) -> tuple[float, np.ndarray, Curvature] | None:
         """The energy at a field, its slope and its curvature in closed form on the host; None if there is none."""
         return None
+
+    def expected_counts(self, grid: Grid) -> np.ndarray | None:
+        """How many rows came from each point, as far as is known before anything is learned; None without points."""
+        return getattr(self, "counts", None)
 
     @abc.abstractmethod
     def prepared(self, grid: Grid) -> Likelihood:

@@ -29,6 +29,7 @@ class Link(eqx.Module):
 
     exponential: ClassVar[bool] = False  # whether densities are the exponentials of fields, normalised
     linear: ClassVar[bool] = False  # whether the prior is about the field itself
+    even: ClassVar[bool] = False  # whether the sign of a field means nothing
 
     grid: Grid = eqx.field(static=True)
 
@@ -54,9 +55,13 @@ class Link(eqx.Module):
     def field(self, log_density: Array) -> Array:
         r"""The field of a given $\ln P$."""
 
+    def probability(self, field: Array) -> Array:
+        """$P$ of a projected field."""
+        return jnp.exp(self.log_density(field))
+
     def density(self, field: Any) -> Array:
         r"""$P(x, y)$, normalised over $y$."""
-        return jnp.exp(self.log_density(self.project(field)))
+        return self.probability(self.project(field))
 
 
 def _log(P: Array) -> Array:
@@ -124,6 +129,10 @@ class Density(Link):
         r"""$\ln P$."""
         return _log(field)
 
+    def probability(self, field: Array) -> Array:
+        """$P$, with its derivative also where it vanishes."""
+        return field
+
     def field(self, log_density: Array) -> Array:
         r"""$e^L$."""
         return jnp.exp(log_density)
@@ -131,6 +140,8 @@ class Density(Link):
 
 class SquareRoot(Link):
     r"""The field is the root of the density, $P = \varphi^2$. [lemm1999, eq. (194), erratum F198]"""
+
+    even = True
 
     def project(self, field: Array) -> Array:
         r"""$\varphi / \sqrt{\int \varphi^2}$."""

@@ -36,6 +36,7 @@ class KernelData(Likelihood):
     """
 
     links: ClassVar[tuple[type[Link], ...]] = (LogDensity, Shifted, Density, SquareRoot, Bounded, Logits)
+    convex_in_density: ClassVar[bool] = True
 
     kernel: Any = eqx.field(converter=reals)
     weights: Any = eqx.field(converter=reals, default=None)
@@ -63,10 +64,14 @@ class KernelData(Likelihood):
             raise InputError("Every row must see some of the grid, but one lies outside: widen the axes.")
         return KernelData(A[w > 0], w[w > 0])
 
+    def expected_counts(self, grid: Grid) -> np.ndarray:
+        r"""By Bayes' theorem from a uniform density: $\sum_i w_i A_{ij} / \sum_j A_{ij}$."""
+        A = np.asarray(self.kernel)
+        return (np.asarray(self.weights) / A.sum(axis=1) @ A).reshape(grid.shape)
+
     def energy(self, link: Link, field: Array) -> Array:
         r"""$-\sum_i w_i \ln (A P)_i$."""
-        P = jnp.exp(link.log_density(field)).reshape(-1)
-        seen = self.kernel @ P
+        seen = self.kernel @ link.probability(field).reshape(-1)
         return -jnp.sum(self.weights * jnp.log(jnp.where(seen > 0, seen, 1e-300)))
 
 

@@ -22,7 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks
+from quenched.core.system import require_memory
 from quenched.core.types import Array, InputError, is_traced, reals
+from quenched.fields.model import transforms
 from quenched.fields.model.grid import Axis, Free, Grid, Periodic
 
 NULL = 1e-10
@@ -33,6 +35,17 @@ SYMMETRIC = 1e-9
 """A matrix is symmetric if it is so to this share of its largest entry."""
 ALONG = {2: 18, 3: 8}
 """By dimension: modes of each axis of which those of a plate are made."""
+FAST = 64
+"""Axes with more points are transformed by FFT, DCT or DST; on shorter ones a product with a matrix is as quick."""
+LARGE, DENSE = 4000, 6
+"""Points above which the system is asked for memory before matrices of all pairs are made, and how many of them."""
+
+
+def require_matrix(points: int, advice: str = "") -> None:
+    """Check that matrices of all pairs of points fit in memory; `advice` says what needs none."""
+    if points > LARGE:
+        subject = f"Matrices of all pairs of {points:,} points"
+        require_memory(f"{subject} ({advice})" if advice else subject, DENSE * 8.0 * points**2)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -165,6 +178,7 @@ def _products(parts: list[np.ndarray]) -> np.ndarray:
 @functools.lru_cache(maxsize=64)
 def difference_modes(points: int, order: int) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors `[points, modes]` of the square of differences at unit spacing."""
+    require_matrix(points, "Laplacian needs none")
     D = np.diff(np.eye(points), n=order, axis=0)
     # Singular values of D, not eigenvalues of its square: the smallest is known to more than half of all digits.
     _, root, V = np.linalg.svd(D)
@@ -228,6 +242,7 @@ class Operator(eqx.Module):
     @functools.cached_property
     def matrix(self) -> np.ndarray:
         """As a dense matrix `[points, points]` of flattened fields."""
+        require_matrix(self.grid.size, "NewtonCG needs none")
         unit = np.eye(self.grid.size).reshape(-1, *self.grid.shape)
         return np.asarray(self.apply(unit), dtype=np.float64).reshape(self.grid.size, -1)
 
@@ -328,10 +343,12 @@ class Waves(Operator):
     values: Any
     orders: tuple[int | None, ...] = eqx.field(static=True)
 
-    def basis(self, i: int) -> np.ndarray:
-        """The modes of an axis `[points, modes]`."""
+    def basis(self, i: int, count: int | None = None) -> np.ndarray:
+        """The modes of an axis `[points, modes]`, or the first of them."""
         axis, order = self.grid.axes[i], self.orders[i]
-        return axis.modes[1] if not order else difference_modes(axis.points, order)[1]
+        if order:
+            return difference_modes(axis.points, order)[1][:, :count]
+        return axis.modes[1] if count is None else axis.smoothest(count)
 
     def apply(self, field: Any) -> Any:
         """Into modes, times eigenvalues, and back."""
@@ -339,14 +356,29 @@ class Waves(Operator):
 
     def in_modes(self, field: Any, function: Any) -> Any:
         """A function applied to the amplitudes of the modes of a field."""
+        return self.from_modes(function(self.to_modes(field)))
+
+    def to_modes(self, field: Any) -> Any:
+        """Amplitudes of modes along the axes that it sees; fields may have further dimensions in front."""
         first = np.ndim(field) - len(self.grid.axes)
-        bases = {first + i: self.basis(i) for i, order in enumerate(self.orders) if order is not None}
-        for i, U in bases.items():
-            field = _along(field, U.T, i)
-        field = function(field)
-        for i, U in bases.items():
-            field = _along(field, U, i)
+        for i, order in enumerate(self.orders):
+            axis = self.grid.axes[i]
+            if order == 0 and axis.points > FAST:
+                field = transforms.to_modes(field, axis.ends, first + i)
+            elif order is not None:
+                field = _along(field, self.basis(i).T, first + i)
         return field
+
+    def from_modes(self, amplitudes: Any) -> Any:
+        """The field with these amplitudes."""
+        first = np.ndim(amplitudes) - len(self.grid.axes)
+        for i, order in enumerate(self.orders):
+            axis = self.grid.axes[i]
+            if order == 0 and axis.points > FAST:
+                amplitudes = transforms.from_modes(amplitudes, axis.ends, first + i)
+            elif order is not None:
+                amplitudes = _along(amplitudes, self.basis(i), first + i)
+        return amplitudes
 
     def solve(self, right: Any) -> np.ndarray:
         """By division in modes."""
@@ -360,17 +392,22 @@ class Waves(Operator):
 
     def null_space(self) -> np.ndarray:
         """The modes with eigenvalue zero."""
-        zero = np.broadcast_to(self.values, self.grid.shape).ravel() == 0
-        units = np.eye(self.grid.size)[zero].reshape(-1, *self.grid.shape)
-        for i, order in enumerate(self.orders):
-            units = units if order is None else _along(units, self.basis(i), 1 + i)
-        return np.asarray(units)
+        zero = np.flatnonzero(np.broadcast_to(self.values, self.grid.shape) == 0)
+        if len(zero) * self.grid.size > LARGE**2:
+            require_memory(f"All {len(zero)} null directions of a grid of {self.grid.size:,} points",
+                           16.0 * len(zero) * self.grid.size)  # fmt: skip
+        units = np.zeros((len(zero), self.grid.size))
+        units[np.arange(len(zero)), zero] = 1.0
+        return np.asarray(self.from_modes(units.reshape(-1, *self.grid.shape)))
 
     def modes(self, count: int | tuple[int, ...] | None = None) -> Modes:
         """Products of the smoothest modes of each axis."""
         axes, given = self.grid.axes, len(self.grid.given)
         most = self._most(count)
-        bases = [self.basis(i)[:, :m] for i, m in zip(range(len(axes)), most, strict=True)]
+        most = tuple(min(m, axis.points) for m, axis in zip(most, axes, strict=True))
+        for points, part in zip(self.grid.blocks, (most[:given], most[given:]), strict=True):
+            require_matrix(math.isqrt(points * math.prod(part)), "fewer modes need less")
+        bases = [self.basis(i, None if m == axes[i].points else m) for i, m in enumerate(most)]
         values = np.broadcast_to(self.values, self.grid.shape)[tuple(slice(m) for m in most)]
         sides = [_products(part) for part in (bases[:given], bases[given:])]
         return Modes(self.grid, values.reshape(sides[0].shape[1], -1), *sides)
@@ -421,7 +458,11 @@ class Waves(Operator):
         return Waves(self.grid, np.where(taken, smooth / (1 + self.grid.cell * variance * smooth), values), self.orders)
 
 
-def _factor(value: Any) -> float:
+def _factor(value: Any) -> Any:
+    """A factor that is not negative; one that JAX traces has no number yet."""
+    if is_traced(value):
+        return value
+    value = float(value) if isinstance(value, Array) and value.ndim == 0 else value
     if not isinstance(value, (int, float, np.number)) or not np.isfinite(value) or value < 0:
         raise InputError(f"An operator must be multiplied by a number that is not negative, but {value!r} was given: a "
                          "prior must be positive semi-definite.")  # fmt: skip
@@ -432,6 +473,13 @@ def _along(field: Any, matrix: np.ndarray, dim: int) -> Any:
     """A matrix applied along one dimension of a field."""
     library: Any = np if isinstance(field, np.ndarray) else jnp
     return library.moveaxis(library.tensordot(field, matrix, axes=(dim, 1)), -1, dim)
+
+
+def _squared_difference(field: Any, order: int, dim: int) -> Any:
+    """The square of differences of some order along one dimension, without a matrix."""
+    library: Any = np if isinstance(field, np.ndarray) else jnp
+    pad = [(order, order) if d == dim else (0, 0) for d in range(np.ndim(field))]
+    return (-1) ** order * library.diff(library.pad(library.diff(field, n=order, axis=dim), pad), n=order, axis=dim)
 
 
 def _line(grid: Grid, i: int, values: np.ndarray, order: int) -> Waves:
@@ -456,7 +504,7 @@ def Laplacian(grid: Grid, *axes: Axis) -> Waves:
     checks.kind("grid", grid, Grid, "a Grid")
     total: Any = Mass(grid, 0.0)
     for i in [grid.place(axis) for axis in axes] or range(len(grid.axes)):
-        total = total + _line(grid, i, _even(grid.axes[i]).modes[0], 0)
+        total = total + _line(grid, i, _even(grid.axes[i]).eigenvalues, 0)
     return total
 
 
@@ -548,8 +596,7 @@ class Plate(Operator):
         for often, powers in _bends(self.order, len(self.grid.axes)):
             part = field
             for i, (axis, a) in enumerate(zip(self.grid.axes, powers, strict=True)):
-                D = np.diff(np.eye(axis.points), n=a, axis=0) * (axis.points - 1) ** a
-                part = part if a == 0 else _along(part, D.T @ D, first + i)
+                part = part if a == 0 else (axis.points - 1) ** (2 * a) * _squared_difference(part, a, first + i)
             total = total + self.factor * often * part
         return total
 
@@ -604,11 +651,13 @@ class Filter(Operator):
     def __add__(self, other: Operator) -> Operator:
         other = self._other(other)
         if isinstance(other, Filter):
-            return Filter(self.grid, np.concatenate([self.W, other.W]))
+            library: Any = jnp if is_traced(self.W) or is_traced(other.W) else np
+            return Filter(self.grid, library.concatenate([self.W, other.W]))
         return super().__add__(other)
 
     def __mul__(self, factor: float) -> Operator:
-        return Filter(self.grid, np.sqrt(_factor(factor)) * self.W)
+        factor = _factor(factor)
+        return Filter(self.grid, (jnp if is_traced(factor) else np).sqrt(factor) * self.W)
 
     __rmul__ = __mul__
 

@@ -53,6 +53,10 @@ class Unnormalised(Density):
         r"""$\ln z - \ln \int z$."""
         return super().log_density(self.argument(field))
 
+    def probability(self, field: Array) -> Array:
+        r"""$z / \int z$."""
+        return self.argument(field)
+
 
 class Distribution(Density):
     r"""The prior is about the distribution function, $\Phi(y) = \int^y P$, over all axes that are normalised over.
@@ -90,6 +94,8 @@ class Bounded(Link):
     Attributes:
         most: $L_{\max}$, the largest log-density; the range of $y$ must be longer than $e^{-L_{\max}}$.
     """
+
+    even: ClassVar[bool] = True
 
     most: Real = eqx.field(converter=real, default=0.0)
 

@@ -1,20 +1,25 @@
-r"""What is known before any data: energies of a field, combined by `&`: both hold."""
+r"""What is known before any data: energies of a field, combined by `&`: both hold, and `|`: one does."""
 
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import Array, InputError
+from quenched.core.types import Array, InputError, is_traced
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.operators import Operator
 
+PriorExpansion = tuple[float, np.ndarray, Callable[[], np.ndarray]]
+"""An energy about a field, its slope of the shape of the field, and what computes its matrix of second derivatives."""
+
 
 class Prior(eqx.Module):
-    """What is known before any data. `a & b` is the prior of which both hold."""
+    """What is known before any data: `a & b` if both hold, `a | b` if one of them does, it is not known which."""
 
     @abc.abstractmethod
     def energy(self, field: Array) -> Array:
@@ -25,12 +30,30 @@ class Prior(eqx.Module):
     def grid(self) -> Grid:
         """Where the fields live."""
 
+    def expand(self, field: np.ndarray) -> PriorExpansion | None:
+        """The energy about a field with its derivatives in closed form, on the host.
+
+        Args:
+            field: what the prior is about, of the shape of the grid.
+
+        Returns:
+            Energy, slope by the components of the field (of its shape), and a function that computes the matrix of
+            second derivatives `[points, points]` of flattened fields; None if there is no closed form: then they
+            come from automatic differentiation of `energy`.
+        """
+        return None
+
     def __and__(self, other: Prior) -> Prior:
         if not isinstance(other, Prior):
             raise InputError(f"A prior can only be combined with a prior, but {other!r} was given.")
         if other.grid != self.grid:
             raise InputError("Priors must live on one grid, but these have different ones.")
         return And((*_parts(self), *_parts(other)))
+
+    def __or__(self, other: Prior) -> Prior:
+        from quenched.fields.model.either import either
+
+        return either(self, other)
 
 
 class Gaussian(Prior):
@@ -54,7 +77,10 @@ class Gaussian(Prior):
             raise InputError(f"Argument `operator` must be an operator, such as Laplacian(grid), but {operator!r} was "
                              "given.")  # fmt: skip
         self.operator = operator
-        self.mean = operator.grid.boundary() if mean is None else operator.grid.check("mean", mean)
+        if is_traced(mean):
+            self.mean = jnp.broadcast_to(mean, operator.grid.shape)
+        else:
+            self.mean = operator.grid.boundary() if mean is None else operator.grid.check("mean", mean)
 
     @property
     def grid(self) -> Grid:
@@ -64,6 +90,12 @@ class Gaussian(Prior):
     def energy(self, field: Array) -> Array:
         r"""$\tfrac12 (\phi - t, K(\phi - t))$."""
         return self.operator.energy(field - self.mean)
+
+    def expand(self, field: np.ndarray) -> PriorExpansion:
+        r"""A parabola with the slope $v K (\phi - t)$ and the matrix $v K$, $v$ the volume of a cell."""
+        cell, off = self.grid.cell, field - np.asarray(self.mean)
+        push = cell * np.asarray(self.operator.apply(off))
+        return 0.5 * float(np.sum(off * push)), push, lambda: cell * self.operator.matrix
 
 
 class And(Prior):
@@ -86,6 +118,15 @@ class And(Prior):
         for part in self.parts[1:]:
             total = total + part.energy(field)
         return total
+
+    def expand(self, field: np.ndarray) -> PriorExpansion | None:
+        """The sums, if all parts have a closed form."""
+        parts = [type(part).expand(part, field) for part in self.parts]
+        found = [part for part in parts if part is not None]
+        if len(found) < len(parts):
+            return None
+        energies, slopes, matrices = zip(*found, strict=True)
+        return sum(energies), np.sum(slopes, axis=0), lambda: np.sum([matrix() for matrix in matrices], axis=0)
 
 
 def _parts(prior: Prior) -> tuple[Prior, ...]:

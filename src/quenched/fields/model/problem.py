@@ -5,9 +5,10 @@ $$E(\phi) = -\sum_i \ln p(y_i | x_i, \phi) + \sum_j \tfrac12 \big(\phi - t_j,\, 
 up to what does not depend on the field. Priors are combined by `&`: both hold. Nothing is solved here.
 
 `Problem.energy` is the one definition, in JAX. `Problem.expand` is the same with its derivatives on the host, without
-compiling anything where likelihood and link have closed forms: with the shares $p$ of the points at each $x$, what the
-prior is about has the derivatives $J = I - 1 p^T$ for $L = g - \ln \int e^g$, so that the Hessian is
-$$H = J^T v K J + \sum_x (n_x - q_x)(\mathrm{diag}\, p - p p^T), \qquad q_x = \int dy\, K(L - t) .$$
+compiling anything where likelihood, link and prior have closed forms: with the shares $p$ of the points at each $x$,
+what the prior is about has the derivatives $J = I - 1 p^T$ for $L = g - \ln \int e^g$, so that the Hessian is
+$$H = J^T M J + \sum_x (n_x - q_x)(\mathrm{diag}\, p - p p^T)$$
+of the matrix $M$ of the prior, $v K$ if it is Gaussian, and its pull $q_x$ at each $x$, $\int dy\, K(L - t)$.
 [lemm1999, eq. (160)]
 """
 
@@ -23,12 +24,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core.types import QUICK, Array, InputError, double
+from quenched.fields.model.either import Either
 from quenched.fields.model.expansion import Curvature, DenseCurvature, Expansion, ShareCurvature
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.likelihoods import Likelihood
-from quenched.fields.model.links import Direct, Link
-from quenched.fields.model.operators import Operator
-from quenched.fields.model.priors import Gaussian, Prior, gaussians, operator_of
+from quenched.fields.model.links import Density, Direct, Link
+from quenched.fields.model.operators import Operator, require_matrix
+from quenched.fields.model.priors import And, Gaussian, Prior, gaussians, operator_of
 
 
 class Problem(eqx.Module):
@@ -65,6 +67,12 @@ class Problem(eqx.Module):
             names = " or ".join(f"`{one.__name__}`" for one in likelihood.links) if every else "of a density"
             raise InputError(f"`{type(likelihood).__name__}` must go with the link {names}, but "
                              f"`{type(link).__name__}` was given.")  # fmt: skip
+        for part in prior.parts if isinstance(prior, And) else (prior,):
+            if isinstance(link, Density) and isinstance(part, Either):
+                least = min(float(np.min(one.mean)) for one in part.priors)
+                if least < 0:
+                    raise InputError(f"Templates of alternatives must not be negative with the link "
+                                     f"`{type(link).__name__}`, but one of them is {least:g} somewhere.")  # fmt: skip
         self.likelihood, self.link, self.prior = likelihood.prepared(link.grid), link, prior
 
     @property
@@ -100,6 +108,13 @@ class Problem(eqx.Module):
         top = field.max(axis=self.grid.dims, keepdims=True)
         return top + np.log(np.sum(self.grid.weights * np.exp(field - top), axis=self.grid.dims, keepdims=True))
 
+    @double
+    def density(self, field: np.ndarray) -> np.ndarray:
+        """The density of a field, on the host; compiled only for links that are not exponential."""
+        if self.link.exponential:
+            return np.exp(field - self.log_integral(field))
+        return np.asarray(self.link.density(jnp.asarray(field)))
+
     def expand(self, field: np.ndarray) -> Expansion:
         """The energy about a field with its derivatives, on the host.
 
@@ -107,39 +122,28 @@ class Problem(eqx.Module):
             field: of the shape of the grid.
 
         Returns:
-            Energy, slope and Hessian: in closed form for exponential links and for regression, if the likelihood has
-            one and the prior is Gaussian; otherwise by automatic differentiation.
+            Energy, slope and Hessian: in closed form for exponential links and for regression, if likelihood and
+            prior have one, as Gaussian priors do; otherwise by automatic differentiation.
         """
-        simple = self.parts is not None and (self.link.linear or self.link.exponential)
-        data = self.likelihood.expand(self.link, field) if simple else None
+        closed = self.link.linear or self.link.exponential
+        data = self.likelihood.expand(self.link, field) if closed else None
         if data is None:
             return self._expand_by_jax(field)
-        loss, slope, curvature = data
         (X, Y), about, p = self.grid.blocks, field, None
         if not self.link.linear:
             about = field - self.log_integral(field)
             p = (self.grid.weights * np.exp(about)).reshape(X, Y)
-        energy, pull = loss, np.zeros((X, Y))
-        for part in self.parts or []:
-            off = about - np.asarray(part.mean)
-            push = self.grid.cell * np.asarray(part.operator.apply(off))
-            energy, pull = energy + 0.5 * float(np.sum(off * push)), pull + push.reshape(X, Y)
+        before = type(self.prior).expand(self.prior, about)  # Equinox is slow to bind methods
+        if before is None:
+            return self._expand_by_jax(field)
+        loss, slope, curvature = data
+        energy, pull = loss + before[0], np.reshape(before[1], (X, Y))
+        bends = before[2] if self.parts is None else lambda: self.grid.cell * self.operator.matrix  # kept, not added up
         if p is None:
-            return Expansion(energy, loss, slope.ravel() + pull.ravel(), lambda: self._hessian(curvature))
+            return Expansion(energy, loss, slope.ravel() + pull.ravel(), lambda: bends() + curvature.matrix())
         q = pull.sum(axis=1)
         whole = slope.reshape(X, Y) + pull - q[:, None] * p
-        return Expansion(energy, loss, whole.ravel(), lambda: self._hessian(curvature, p, q))
-
-    def _hessian(self, curvature: Curvature, p: Any = None, q: Any = None) -> np.ndarray:
-        """The closed form."""
-        M, H = self.grid.cell * self.operator.matrix, curvature.matrix()
-        if p is None:
-            return H + M
-        X, Y = p.shape
-        gone = np.kron(np.eye(X), np.ones((1, Y)))
-        P, seen = gone * p.ravel(), gone @ M
-        across = seen.T @ P
-        return H + M - across - across.T + P.T @ (seen @ gone.T) @ P - ShareCurvature(q, p).matrix()
+        return Expansion(energy, loss, whole.ravel(), lambda: _along(bends(), curvature, p, q))
 
     @double
     def _expand_by_jax(self, field: np.ndarray) -> Expansion:
@@ -171,12 +175,22 @@ class Problem(eqx.Module):
     @double
     def hessian(self, field: Any) -> np.ndarray:
         """The matrix of its second derivatives `[points, points]`, of flattened fields."""
+        require_matrix(self.grid.size, "NewtonCG needs none")
         return np.asarray(_second_derivatives(self, jnp.asarray(field, float))).reshape(self.grid.size, -1)
 
     @double
     def value(self, field: Any) -> float:
         """The energy as a number."""
         return float(_derivatives(self, jnp.asarray(field, float))[0][0])
+
+
+def _along(M: np.ndarray, curvature: Curvature, p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The closed form of the Hessian along the constraint: shares `p`, pull of the prior `q` and its matrix `M`."""
+    X, Y = p.shape
+    gone = np.kron(np.eye(X), np.ones((1, Y)))
+    P, seen = gone * p.ravel(), gone @ M
+    across = seen.T @ P
+    return curvature.matrix() + M - across - across.T + P.T @ (seen @ gone.T) @ P - ShareCurvature(q, p).matrix()
 
 
 @functools.partial(jax.jit, compiler_options=QUICK)

@@ -14,6 +14,7 @@ is a mixture of few Gaussians (see `quenched.fields.learner.templates`). What th
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import warnings
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ from quenched.fields.model.links import LogDensity
 from quenched.fields.model.operators import Modes, ThinPlate
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
-from quenched.fields.practice.evidence import Mixture, Trial, attempt, follow, weigh
+from quenched.fields.practice.evidence import Mixture, Trial, attempt, tangent, weigh
 
 ORDERS = {2: 0.25, 3: 0.5, 4: 0.25}
 """Orders tried, and how probable they are beforehand: the middle one, for which Gaussians are free, is as probable as
@@ -42,8 +43,11 @@ RATIO = {1: 3.0, 2: 5.0, 3: 8.0}
 part in a hundred."""
 SURE = 100.0
 """At the first strength the prior is so many times as sure as the data of the smoothest mode that is not free."""
-LOST = 12.0
-"""A path ends when the logarithm of the evidence is so much below its best."""
+SHARP = 1e-11
+"""The gain of the last step to a minimum, in nats: what is left is a millionth of the band."""
+LOST, STRIDE, FAR = 12.0, 3, 100.0
+"""A path ends when the logarithm of the evidence is so much below its best; of how many strengths one is tried, before
+the others about the best; and how far below the best of all those of an order are not looked at any more."""
 NEGLIGIBLE = 1e-4
 """Shares of the posterior that are left out."""
 TEMPLATES, MOST = 0.2, 8
@@ -51,8 +55,11 @@ TEMPLATES, MOST = 0.2, 8
 ROUGH, DEVIATIONS, SCALES, FEW = 0.5, (0.3, 0.7), 60, 3000
 """How probable an additional rough field is beforehand; its standard deviations; how many modes it has; and the number
 of rows from which on it is not asked for."""
-POINTS = {1: (200, 400), 2: (64,), 3: (48,)}
+POINTS = {1: (200, 400), 2: (128,), 3: (48,)}
 """Of each axis, by dimension: few sizes, so that the modes of one fit serve the next."""
+BACK, HOPELESS = (2, 0, 4, 6), 15.0
+"""Strengths above the best smooth field's at which a rough one is added, the likeliest first; and the logarithm of the
+evidence by which it must not be below the best of all, or the others are not tried."""
 ENOUGH = 500
 """Rows from which on they may show finer structure than that of their middle half: the finest grid is used."""
 COARSE, WIDE = 0.4, 40.0
@@ -75,12 +82,14 @@ class Estimate:
         log_density: mean of $\ln P$ at the points, normalised.
         deviation: standard deviation of $\ln P$ at the points.
         mixture: what was tried.
+        smooth: logarithm of the evidence of smooth fields alone.
     """
 
     grid: Grid
     log_density: np.ndarray
     deviation: np.ndarray
     mixture: Mixture
+    smooth: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,16 +144,25 @@ def estimate(
     several = order is None and len(grid.axes) == 1 and not smooth
     parametric = _parametric(grid, counts, data.total) if several else []
     total = sum(ORDERS.get(k, 1.0) for k in tried) / (1 - sum(trial.prior for trial in parametric))
-    paths = {k: _path(grid, data, k, m, ORDERS.get(k, 1.0) / total, strength) for k, m in tried.items()}
-    trials: list[Any] = parametric + [trial for path in paths.values() for trial in path]
+    paths = {k: _Path(grid, data, k, m, ORDERS.get(k, 1.0) / total, strength) for k, m in tried.items()}
+    best = max(trial.evidence for path in [parametric, *(path.scan() for path in paths.values())] for trial in path)
+    for path in paths.values():
+        if path.best.evidence > best - FAR:
+            path.climb()
+    best = max(trial.evidence for path in [parametric, *(path.trials for path in paths.values())] for trial in path)
+    for path in paths.values():
+        path.fill(best - LOST)
+    trials: list[Any] = [trial for path in paths.values() for trial in path.trials]
+    smooth = weigh(trials).log_evidence - np.log(1 - sum(trial.prior for trial in parametric))
+    trials = parametric + trials
     if several and data.total < FEW:
-        best = max(trial.evidence for trial in trials) - LOST / 2
-        promising = {k: path for k, path in paths.items() if max(trial.evidence for trial in path) > best}
+        best = max(trial.evidence for trial in trials)
+        promising = {k: path for k, path in paths.items() if path.best.evidence > best - LOST / 2}
         trials = [
             dataclasses.replace(trial, prior=(1 - ROUGH) * trial.prior) if trial.order in promising else trial
             for trial in trials
         ]
-        trials += [trial for k, path in promising.items() for trial in _roughened(grid, data, tried[k], path)]
+        trials += [trial for path in promising.values() for trial in path.roughen(best - HOPELESS)]
     mixture = weigh(trials)
     kept = np.flatnonzero(mixture.shares > NEGLIGIBLE)
     p = mixture.shares[kept] / mixture.shares[kept].sum()
@@ -152,7 +170,7 @@ def estimate(
     variances = np.stack([mixture.trials[i].variance() for i in kept])
     mean = np.tensordot(p, means, axes=1)
     deviation = np.sqrt(np.tensordot(p, variances + (means - mean) ** 2, axes=1))
-    return Estimate(grid, mean - np.log(np.sum(grid.weights * np.exp(mean))), deviation, mixture)
+    return Estimate(grid, mean - np.log(np.sum(grid.weights * np.exp(mean))), deviation, mixture, float(smooth))
 
 
 def _parametric(grid: Grid, counts: np.ndarray, rows: float) -> list[Parametric]:
@@ -169,40 +187,86 @@ def _parametric(grid: Grid, counts: np.ndarray, rows: float) -> list[Parametric]
     return [dataclasses.replace(trial, prior=TEMPLATES * trial.prior / total) for trial in found]
 
 
-def _roughened(grid: Grid, data: DensityData, modes: Modes, path: list[Trial]) -> list[Trial]:
-    """Trials with a rough field added, about the best of a path."""
-    best, prior = int(np.argmax([trial.evidence for trial in path])), ROUGH / len(DEVIATIONS)
-    picked = sorted({max(best - back, 0) for back in (0, 2, 4, 6)})
-    trials = []
-    for deviation in DEVIATIONS:
-        for trial in (path[i] for i in picked):  # each stands for two strengths
-            operator: Any = trial.strength * ThinPlate(grid, trial.order)
-            operator = operator.roughen(deviation, SCALES)
-            problem = Problem(data, LogDensity(grid), Gaussian(operator))
-            rough = dataclasses.replace(modes, values=operator.values[None, 1:])
-            trials.append(attempt(problem, rough, order=trial.order, strength=trial.strength,
-                                  prior=2 * prior * trial.prior, start=trial.fit))  # fmt: skip
-    return trials
+class _Path:
+    """Trials of one order at falling strengths, or at one."""
 
+    def __init__(
+        self, grid: Grid, data: DensityData, order: int, modes: Modes, prior: float, strength: float | None
+    ) -> None:
+        self.grid, self.data, self.order, self.modes, self.prior = grid, data, order, modes, prior
+        self.problem = Problem(data, LogDensity(grid), Gaussian(ThinPlate(grid, order)))
+        self.trials: list[Trial] = []
+        n, s = data.total, modes.values[0] * math.prod(axis.length for axis in grid.axes)  # of a grid of unit length
+        # Down to where half of all modes are free: finer ones are shorter than four spacings.
+        top, bottom = SURE * n / s[np.sum(s == 0)], n / s[(len(s) + 1) // 2 - 1]
+        if strength is not None and strength < bottom:
+            raise InputError(f"Argument `strength` must be at least {bottom:.3g} for {n:g} rows on this grid, or the "
+                             f"prior says nothing, but {strength:g} was given.")  # fmt: skip
+        count = int(np.log(top / bottom) / np.log(RATIO[len(grid.axes)])) + 1
+        self.strengths = np.geomspace(top, bottom, count).tolist() if strength is None else [strength]
 
-def _path(grid: Grid, data: DensityData, order: int, modes: Modes, prior: float, strength: float | None) -> list[Trial]:
-    """Trials at falling strengths, or at one."""
-    n, problem = data.total, Problem(data, LogDensity(grid), Gaussian(ThinPlate(grid, order)))
-    s = modes.values[0] * math.prod(
-        axis.length for axis in grid.axes
-    )  # in coordinates in which the grid has unit length
-    # Down to where half of all modes are free: finer ones are shorter than four spacings.
-    top, bottom = SURE * n / s[np.sum(s == 0)], n / s[(len(s) + 1) // 2 - 1]
-    if strength is not None and strength < bottom:
-        raise InputError(f"Argument `strength` must be at least {bottom:.3g} for {n:g} rows on this grid, or the prior "
-                         f"says nothing, but {strength:g} was given.")  # fmt: skip
-    count = int(np.log(top / bottom) / np.log(RATIO[len(grid.axes)])) + 1
-    strengths = np.geomspace(top, bottom, count).tolist() if strength is None else [strength]
+    def ask(self, strength: float, start: Trial | None) -> Trial:
+        """A trial, begun at the one before."""
+        begin = (
+            {} if start is None else {"start": start.fit, "coefficients": tangent(start.fit, strength / start.strength)}
+        )
+        return attempt(self.problem, self.modes.times(strength), order=self.order, strength=strength,
+                       prior=self.prior / len(self.strengths), sharp=SHARP, **begin)  # fmt: skip
 
-    def ask(lam: float, start: object) -> Trial:
-        return attempt(problem, modes.times(lam), order=order, strength=lam, prior=prior / len(strengths), start=start)
+    def scan(self) -> list[Trial]:
+        """Some strengths, until the evidence is lost."""
+        last = len(self.strengths) - 1
+        for i in [*range(0, last, STRIDE), last]:
+            self.trials.append(self.ask(self.strengths[i], self.trials[-1] if self.trials else None))
+            if self.trials[-1].evidence < self.best.evidence - LOST:
+                break
+        return self.trials
 
-    return follow(ask, strengths, LOST)
+    def climb(self) -> None:
+        """The strengths next to the best, until it is the best of all."""
+        while True:
+            found = {self.strengths.index(trial.strength): trial for trial in self.trials}
+            i = self.strengths.index(self.best.strength)
+            beside = [j for j in (i - 1, i + 1) if 0 <= j < len(self.strengths) and j not in found]
+            if not beside:
+                return
+            found |= {j: self.ask(self.strengths[j], found[i]) for j in beside}
+            self.trials = [found[j] for j in sorted(found)]
+
+    def fill(self, least: float) -> None:
+        """The strengths between, from both sides, as long as the evidence is at least so much."""
+        found = {self.strengths.index(trial.strength): trial for trial in self.trials}
+        places = list(found)
+        for i, j in itertools.pairwise(places):
+            for begin, end, step in ((i, j, 1), (j, i, -1)):
+                while found[begin].evidence >= least and begin + step != end and begin + step not in found:
+                    found[begin + step] = self.ask(self.strengths[begin + step], found[begin])
+                    begin += step
+        self.trials = [found[i] for i in sorted(found)]
+
+    @property
+    def best(self) -> Trial:
+        """The most probable."""
+        return max(self.trials, key=lambda trial: trial.evidence)
+
+    def roughen(self, least: float) -> list[Trial]:
+        """Trials with a rough field added, about the best; of each deviation one, and others if it is not hopeless."""
+        places = [self.strengths.index(trial.strength) for trial in self.trials]
+        best, prior, found = self.strengths.index(self.best.strength), ROUGH / len(DEVIATIONS), []
+        for deviation in DEVIATIONS:
+            for back in BACK:  # each stands for two strengths
+                if best < back:
+                    continue
+                near = self.trials[int(np.argmin(np.abs(np.array(places) - (best - back))))]
+                strength = self.strengths[best - back]
+                operator: Any = (strength * ThinPlate(self.grid, self.order)).roughen(deviation, SCALES)  # pyright: ignore[reportAttributeAccessIssue]
+                problem = Problem(self.data, LogDensity(self.grid), Gaussian(operator))
+                rough = dataclasses.replace(self.modes, values=operator.values[None, 1:])
+                found.append(attempt(problem, rough, order=self.order, strength=strength, sharp=SHARP, start=near.fit,
+                                     prior=2 * prior * self.prior / len(self.strengths)))  # fmt: skip
+                if found[-1].evidence < least:
+                    break
+        return found
 
 
 def grid_for(

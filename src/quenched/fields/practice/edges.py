@@ -25,7 +25,9 @@ GAIN = 10.0
 """What the logarithm of the evidence must gain by a bound."""
 
 
-def suggested(x: np.ndarray, weights: np.ndarray, bounds: Bounds, points: int | None) -> Bounds:
+def suggested(
+    x: np.ndarray, weights: np.ndarray, bounds: Bounds, points: int | None, evidence: float | None = None
+) -> Bounds:
     """Bounds of a column at which rows pile up; None where they do not, or where a bound is given.
 
     Args:
@@ -33,20 +35,20 @@ def suggested(x: np.ndarray, weights: np.ndarray, bounds: Bounds, points: int | 
         weights: of its rows, all positive.
         bounds: those given.
         points: of the grid, None for as many as the data can tell apart.
+        evidence: logarithm of that of smooth fields without another bound, if it is known.
 
     Returns:
         Lower and upper bound.
     """
     if weights.sum() < ROWS or not x.min() < x.max():
         return None, None
-    order = np.argsort(x)
     tried: list[float | None] = [None, None]
-    for side, (sign, rows) in enumerate(((1, order), (-1, order[::-1]))):
-        end = _edge(sign * x[rows], weights[rows]) if bounds[side] is None else None
+    for side, sign in enumerate((1, -1)):
+        end = _edge(*_nearest(sign * x, weights)) if bounds[side] is None else None
         tried[side] = None if end is None else sign * end
     if tried == [None, None]:
         return None, None
-    before = _evidence(x, weights, bounds, points)
+    before = _evidence(x, weights, bounds, points) if evidence is None else evidence
     for side in (0, 1):
         if tried[side] is None:
             continue
@@ -67,17 +69,27 @@ def _evidence(x: np.ndarray, weights: np.ndarray, bounds: Bounds, points: int | 
     return estimate(grid, grid.counts(rows, weights), smooth=True).mixture.log_evidence
 
 
-def _edge(x: np.ndarray, weights: np.ndarray) -> float | None:
+def _nearest(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Sorted rows at the lower end up to the first beyond them, their weights, and how many are looked at."""
+    count = max(SHARE * weights.sum(), FEWEST)
+    if np.ptp(weights) > 0:
+        order = np.argsort(x)
+        last = int(np.searchsorted(np.cumsum(weights[order]), count))
+        return x[order[: last + 1]], weights[order[: last + 1]], count if last < len(x) else np.inf
+    last = int(np.ceil(count / weights[0])) - 1
+    if last >= len(x):
+        return x, weights, np.inf
+    return np.sort(np.partition(x, last)[: last + 1]), weights[: last + 1], count
+
+
+def _edge(x: np.ndarray, weights: np.ndarray, count: float) -> float | None:
     """A lower bound that rising rows suggest by themselves."""
-    total = np.cumsum(weights)
-    count = max(SHARE * total[-1], FEWEST)
-    last = int(np.searchsorted(total, count))
-    if last >= len(x) or not x[0] < x[last]:
+    if not np.isfinite(count) or not x[0] < x[-1]:
         return None
-    place = (x[1:last] - x[0]) / (x[last] - x[0])
-    if len(place) == 0 or np.average(place, weights=weights[1:last]) > 0.5 + SURE / np.sqrt(12 * count):
+    place = (x[1:-1] - x[0]) / (x[-1] - x[0])
+    if len(place) == 0 or np.average(place, weights=weights[1:-1]) > 0.5 + SURE / np.sqrt(12 * count):
         return None
-    return _roundest(float(x[0] - REACH * (x[last] - x[0]) / count), float(x[0]))
+    return _roundest(float(x[0] - REACH * (x[-1] - x[0]) / count), float(x[0]))
 
 
 def _roundest(low: float, high: float) -> float:

@@ -16,6 +16,8 @@ import numpy as np
 
 from quenched.core.types import Outcome
 from quenched.fields.learner.fitted import Fitted
+from quenched.fields.learner.matrices import solve_factored
+from quenched.fields.learner.newton import SHARP
 from quenched.fields.learner.solving import moved_by_data, solve_in_modes
 from quenched.fields.model.operators import Modes
 from quenched.fields.model.problem import Problem
@@ -53,11 +55,29 @@ class Trial:
         return self.posterior.log_density_variance()
 
 
-def attempt(problem: Problem, modes: Modes, *, order: int, strength: Any, prior: float, start: Any = None) -> Trial:
+def attempt(
+    problem: Problem,
+    modes: Modes,
+    *,
+    order: int,
+    strength: Any,
+    prior: float,
+    start: Any = None,
+    sharp: float = SHARP,
+    coefficients: np.ndarray | None = None,
+) -> Trial:
     """Solve a problem in modes, which carry the strength of its prior, and weigh it."""
     used = moved_by_data(problem, modes) if problem.link.exponential else modes
-    fit = solve_in_modes(problem, used, start)
+    fit = solve_in_modes(problem, used, start, sharp=sharp, coefficients=coefficients)
     return Trial(order, strength, prior, fit, laplace(problem, fit, unit_information=True))
+
+
+def tangent(fit: Fitted, factor: float) -> np.ndarray:
+    """Coefficients of the minimum with a prior so many times as strong, to first order in the logarithm."""
+    modes: Any = fit.modes
+    c = modes.coefficients(fit.field)
+    pull = fit.problem.grid.cell * modes.values.ravel() * c
+    return c - np.log(factor) * solve_factored(fit.factor, pull)  # pyright: ignore[reportArgumentType]
 
 
 def follow(ask: Callable[[Any, Any], Trial], strengths: Sequence[Any], lost: float, start: Any = None) -> list[Trial]:

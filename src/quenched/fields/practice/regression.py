@@ -7,11 +7,17 @@ least of it is $R/2$, and with $D$, what determinants say there, the evidence is
 $$\ln p(y) = D - \tfrac n2 \ln 2\pi\sigma^2 - \frac{R}{2\sigma^2} .$$
 For each $\gamma$ the best noise is $R/(n - f)$ with $f$ free polynomials, so that one number is searched; where it is
 searched the polynomials have no prior, $+\tfrac f2 \ln 2\pi\sigma^2$. [lemm1999, eqs. (73), (301) to (318)]
+
+Few rows decide neither: a function through all of them, without noise, is about as probable as a smooth one. Then the
+posterior is the mean over orders, $\gamma$ and $\sigma$, each equally probable on a logarithmic scale. Free polynomials
+are a priori as wide as the values, $+\tfrac f2 \ln \sigma^2$ in units of their variance, and not as the noise: or the
+less noise there is, the surer they would be.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +47,12 @@ NOISELESS = 1e-8
 """Share of the variance of the values below which noise is not told from rounding and from what lies between points."""
 DECIDED = 1e-9
 """The rows decide free polynomials if each has this share of the weight of the best known one."""
+FEW = 64
+"""Rows from which on the most probable order, strength and noise stand for all of them."""
+NOISES = np.geomspace(1e-4, 3.0, 121)
+"""Standard deviations of the noise that are weighed, as shares of that of the values."""
+NEGLIGIBLE = 1e-4
+"""Shares of the posterior that are left out."""
 BLOCK = 4096
 """Rows whose variance is computed at once."""
 
@@ -114,6 +126,15 @@ class _Found:
 
 
 @dataclasses.dataclass(frozen=True)
+class _Weighed:
+    """A trial, the posterior mean of its noise, and the logarithm of its evidence times its prior."""
+
+    trial: Trial
+    noise: float
+    log_evidence: float
+
+
+@dataclasses.dataclass(frozen=True)
 class _Search:
     """One order: standardised values at unit noise, and what values of one place add to the misfit."""
 
@@ -124,36 +145,63 @@ class _Search:
     modes: Modes
     scatter: float
 
-    def look(self, gamma: float, strength: float | None, noise: float | None, start: object) -> _Found:
-        r"""What the data say of one $\gamma$; noise and strength follow, where they are not given."""
+    @property
+    def free(self) -> int:
+        """How many polynomials are free."""
+        return int(np.sum(self.modes.values == 0))
+
+    def ask(self, gamma: float, start: object) -> tuple[Trial, float, float]:
+        r"""The fit at one $\gamma$, the misfit $R$ and what determinants say, $D$."""
         modes = self.modes.times(gamma)
         trial = attempt(self.problem, modes, order=self.order, strength=gamma, prior=1.0, start=start)
-        n, f, h = self.data.total, int(np.sum(modes.values == 0)), trial.fit.field
+        h = trial.fit.field
         # The misfit from what is left, not as a difference of squares: a function through all values leaves 1e-8.
         bent = self.grid.cell * float(modes.values.ravel() @ modes.coefficients(h) ** 2)
-        R = self.scatter + self.data.misfit(h) + bent
+        return trial, self.scatter + self.data.misfit(h) + bent, trial.evidence + trial.fit.energy
+
+    def look(self, gamma: float, strength: float | None, noise: float | None, start: object) -> _Found:
+        r"""What the data say of one $\gamma$; noise and strength follow, where they are not given."""
+        trial, R, determinants = self.ask(gamma, start)
+        n, f = self.data.total, self.free
         if noise is None:
             noise = max(R / (n - f), NOISELESS) if strength is None else gamma / strength
-        determinants = trial.evidence + trial.fit.energy
         evidence = determinants - 0.5 * (n * np.log(2 * np.pi * noise) + R / noise)
         searched = evidence + 0.5 * f * np.log(2 * np.pi * noise)
         return _Found(trial, gamma / noise if strength is None else strength, noise, float(evidence), float(searched))
 
+    def path(self) -> tuple[np.ndarray, Any]:
+        r"""Logarithms of $\gamma$ that are tried, and the fit at the first; None if rows decide no polynomials."""
+        n, s = self.data.total, np.sort(self.modes.values.ravel()) * np.prod([axis.length for axis in self.grid.axes])
+        f = self.free
+        if not n > f:
+            return np.zeros(0), None
+        top, bottom = np.log(SURE * n / s[f]), np.log(UNSURE * n / s[-1])
+        start = self.ask(float(np.exp(top)), None)[0].fit
+        known = np.linalg.eigvalsh(start.data_hessian[:f, :f])  # pyright: ignore[reportOptionalSubscript]
+        tried = np.linspace(top, bottom, int((top - bottom) / (2 * self.order * np.log(RATIO))) + 3)
+        return tried, start if known[0] > DECIDED * known[-1] else None
+
+    def weigh(self) -> list[_Weighed]:
+        r"""All $\gamma$, each with the mean over the noise."""
+        tried, start = self.path()
+        if start is None:
+            return []
+        n, f, found = self.data.total, self.free, []
+        prior = -np.log(len(tried) * len(NOISES))
+        for gamma in np.exp(tried).tolist():
+            trial, R, determinants = self.ask(gamma, start)
+            logs = determinants - 0.5 * n * np.log(2 * np.pi) - (n - f) * np.log(NOISES) - 0.5 * R / NOISES**2
+            total = np.logaddexp.reduce(logs)
+            found.append(_Weighed(trial, float(np.exp(logs - total) @ NOISES**2), float(total + prior)))
+        return found
+
     def best(self, strength: float | None, noise: float | None) -> _Found | None:
         """The most probable smoothness and noise, of those that are not given; None if rows decide no polynomials."""
-        n, s = self.data.total, np.sort(self.modes.values.ravel()) * np.prod([axis.length for axis in self.grid.axes])
-        f = int(np.sum(s == 0))
-        if not n > f:
+        tried, start = self.path()
+        if start is None:
             return None
-        top, bottom = np.log(SURE * n / s[f]), np.log(UNSURE * n / s[-1])
-        first = self.look(float(np.exp(top)), strength, noise, None)
-        known = np.linalg.eigvalsh(first.trial.fit.data_hessian[:f, :f])  # pyright: ignore[reportOptionalSubscript]
-        if not known[0] > DECIDED * known[-1]:
-            return None
-        start = first.trial.fit
         if strength is not None and noise is not None:
             return self.look(strength * noise, strength, noise, start)
-        tried = np.linspace(top, bottom, int((top - bottom) / (2 * self.order * np.log(RATIO))) + 3)
 
         def evidence(x: float) -> float:
             return self.look(float(np.exp(x)), strength, noise, start).searched
@@ -181,9 +229,9 @@ def learn(
         rows: inputs `[n, d]`.
         values: $y$ `[n]`.
         weights: how many equal rows each stands for, all positive.
-        order: of the derivative that is small; by default the most probable of `ORDERS`.
-        strength: of the prior; by default the most probable.
-        noise: its variance; by default the most probable.
+        order: of the derivative that is small; by default the most probable of `ORDERS`, or all for few rows.
+        strength: of the prior; by default the most probable, or all.
+        noise: its variance; by default the most probable, or all.
 
     Returns:
         The posterior.
@@ -206,6 +254,10 @@ def learn(
     for k in [order] if order else ORDERS:
         problem = Problem(data, Direct(grid), Gaussian(ThinPlate(grid, k)))
         searches.append(_Search(data, grid, k, problem, problem.operator.modes(), scatter))
+    if strength is None and noise is None and n < FEW:
+        weighed = [one for search in searches for one in search.weigh()]
+        if weighed:
+            return _mixed(grid, weighed, centre, scale, n, len(searches))
     found = [search.best(strength and strength * scale**2, noise and noise / scale**2) for search in searches]
     decided = [one for one in found if one is not None]
     if not decided:
@@ -221,6 +273,32 @@ def learn(
         noise=best.noise * scale**2,
         log_evidence=best.log_evidence - n * np.log(scale),
         roots=scale * np.sqrt(best.noise) * best.trial.posterior.roots,
+    )
+
+
+def _mixed(grid: Grid, weighed: list[_Weighed], centre: float, scale: float, n: float, orders: int) -> Function:
+    """The mean over orders, strengths and noises, from standardised values back to those that were seen."""
+    logs = np.array([one.log_evidence for one in weighed])
+    total = float(np.logaddexp.reduce(logs))
+    shares = np.exp(logs - total)
+    best = weighed[int(np.argmax(shares))]
+    kept = [(one, share) for one, share in zip(weighed, shares.tolist(), strict=True) if share > NEGLIGIBLE]
+    p = np.array([share for _, share in kept])
+    p, means = p / p.sum(), np.stack([one.trial.fit.field.ravel() for one, _ in kept])
+    mean = p @ means
+    roots = [np.sqrt(share * one.noise) * one.trial.posterior.roots for (one, _), share in zip(kept, p, strict=True)]
+    covariance: Any = np.concatenate([*roots, np.sqrt(p)[:, None] * (means - mean)])
+    if len(covariance) > grid.size:  # as few rows as there are points
+        covariance = np.linalg.qr(covariance, mode="r")
+    noise = float(p @ np.array([one.noise for one, _ in kept]))
+    return Function(
+        grid=grid,
+        mean=centre + scale * mean.reshape(grid.shape),
+        order=best.trial.order,
+        strength=best.trial.strength / best.noise / scale**2,
+        noise=noise * scale**2,
+        log_evidence=total - np.log(orders) - n * np.log(scale),
+        roots=scale * covariance,
     )
 
 

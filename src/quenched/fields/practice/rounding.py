@@ -19,6 +19,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtri
 
 from quenched.fields.model.grid import Axis, Grid
+from quenched.fields.practice.counting import LOOK, may_be_few
 
 TIED = 0.1
 """Share of rows that have a twin, from which on values may be rounded."""
@@ -67,7 +68,7 @@ def steps_that_matter(grid: Grid, rows: np.ndarray, weights: np.ndarray) -> list
     """The step of each column, zero where values are not rounded, or more finely than the grid can see."""
     found = []
     for axis, x in zip(grid.axes, rows.T, strict=True):
-        step = step_of(x, weights)
+        step = step_of(x, weights) if len(x) < LOOK or may_be_few(x[:, None]) else 0.0
         found.append(step if step > FINE * np.diff(axis.coordinates).min() else 0.0)
     return found
 

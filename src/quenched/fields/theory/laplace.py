@@ -5,7 +5,8 @@ posterior is about $\mathcal N(\phi^*, H^\#)$ and the evidence of the data
 
 $$\ln p(D) \approx -E^* + \tfrac12 \ln \det{}' v K - \tfrac12 \ln \det{}' H + \tfrac12 (d_H - d_K) \ln 2\pi ,$$
 
-where $v$ is the volume of a cell, $\det'$ leaves null directions out, and $d_K, d_H$ count what remains. The directions
+where $E$ counts from the least energy of the prior alone, $v$ is the volume of a cell, $\det'$ leaves null directions
+out, and $d_K, d_H$ count what remains. The directions
 that the normalisation takes away, one for each $x$ (shifts of a log-density), are null directions of $H$: they are no
 freedom of the density. It is exact for regression. A prior that is flat in directions the data decide gives a relative
 evidence: comparable between strengths, not between priors with different null spaces (`proper` says which).
@@ -15,6 +16,13 @@ wide as one of $n$ rows allows, whose precision is the block $H_0$ of the data a
 $$\ln p(D) \approx -E^* + \tfrac12 \ln \det{}' v K - \tfrac12 \ln \det{}' H + \tfrac12 \ln \det (H_0/n) .$$
 For an infinite strength this is the Bayesian information criterion of an exponential family: of the Gaussian, if the
 third derivative of a log-density is small.
+
+A prior that pulls at shifts of a log-density (one with a `Mass`) is a prior of all fields, of which only the normalised
+ones are log-densities: then the determinant of $K$ is replaced by the integral of the prior over these alone, Laplace's
+as well. (`Logits` is about all fields, and needs no such thing.)
+
+Under alternatives (`a | b`) the posterior has several maxima, and this is the share of one of them: for $K$ stands what
+normalises the mixture, and $H$ has the part $-\mathrm{cov}_a$ of its responsibilities.
 
 A field that is a sum of modes has its Gaussian in their coefficients, from the factor of the last step of Newton's
 method: nothing is computed again.
@@ -34,12 +42,17 @@ from scipy.special import ndtri
 
 from quenched.core import checks
 from quenched.core.types import QUICK, Array, InputError, double
+from quenched.fields.model.either import Mixture, log_sum, resolve, uncertain
+from quenched.fields.model.grid import Grid
+from quenched.fields.model.likelihoods import DensityData
 from quenched.fields.model.links import Density, Direct
 from quenched.fields.model.operators import Modes, PlateModes
 from quenched.fields.model.problem import Problem
 
 FLAT = 1e-9
 """The energy is flat in a direction if its curvature is below this share of the largest."""
+STEPS, SMALL = 100, 1e-12
+"""Newton steps to the mode of a prior, which end when a step would lower its energy by less."""
 RIDGE = 1e-11
 """What is added to the unit diagonal of the scaled block of free directions, singular with all rows at one point."""
 
@@ -123,7 +136,7 @@ class Laplace:
             s = np.sqrt(self.variance)
             return self.field - q * s, self.field + q * s
         s = np.sqrt(self.log_density_variance())
-        P = np.asarray(self.problem.link.density(jnp.asarray(self.field)))
+        P = self.problem.density(self.field)
         return P * np.exp(-q * s), P * np.exp(q * s)
 
 
@@ -133,13 +146,18 @@ def _log_density_slopes(problem: Problem, field: Array) -> Array:
     return jax.jacfwd(lambda f: problem.link.log_density(problem.link.project(f)))(field)
 
 
-def laplace(problem: Problem, fit: Any, *, unit_information: bool = False) -> Laplace:
+def laplace(
+    problem: Problem, fit: Any, *, unit_information: bool = False, probes: int | None = None, seed: int = 0
+) -> Laplace:
     """Laplace's approximation at a field of least energy.
 
     Args:
         problem: what was asked.
         fit: where the energy is least, from `solve` or `regress`: the fit, or its field.
         unit_information: whether free directions of the prior have that of unit information in the evidence.
+        probes: None for dense algebra. On large grids, the number of random vectors from whose products with the
+            Hessian the evidence is estimated, with its error: `log_evidence_error`.
+        seed: of these vectors.
 
     Raises:
         InputError: for densities bounded by zero, at which the posterior is no Gaussian, or a field that is no minimum
@@ -150,11 +168,27 @@ def laplace(problem: Problem, fit: Any, *, unit_information: bool = False) -> La
         raise InputError("Argument `problem` must not have the link Density, because at a bound P = 0 the posterior is "
                          "no Gaussian: use LogDensity.")  # fmt: skip
     unit_information = checks.flag("unit_information", unit_information)
+    if uncertain(problem.prior) and resolve(problem.prior).beta != 1:
+        raise InputError("Argument `problem` must have alternatives at `beta=1`, because at another temperature "
+                         f"energies are no log-probabilities, but it is {resolve(problem.prior).beta:g}.")  # fmt: skip
+    if probes is not None:
+        return _probe(problem, fit, unit_information, checks.whole("probes", probes, least=1), seed)
     if isinstance(getattr(fit, "modes", None), Modes):
         if fit.modes.grid != problem.grid:
             raise InputError("Argument `fit` must be of this problem, but it lives on another grid.")
         return _in_modes(problem, fit, unit_information)
     return _on_points(problem, problem.grid.check("fit", getattr(fit, "field", fit)), unit_information)
+
+
+@double
+def _probe(problem: Problem, fit: Any, unit_information: bool, probes: int, seed: int) -> Laplace:
+    """By products with random vectors."""
+    from quenched.fields.theory.probing import probe
+
+    if unit_information:
+        raise InputError("Argument `unit_information` must be False with `probes`, but it is True.")
+    field = problem.grid.check("fit", getattr(fit, "field", fit))
+    return probe(problem, field, probes, checks.whole("seed", seed, least=0), _least(problem))
 
 
 def _in_modes(problem: Problem, fit: Any, unit_information: bool) -> Laplace:
@@ -163,12 +197,78 @@ def _in_modes(problem: Problem, fit: Any, unit_information: bool) -> Laplace:
     K = problem.grid.cell * fit.modes.values.ravel()
     free = K == 0
     log_det_H = 2 * float(np.sum(np.log(np.diag(lower)) + np.log(scale)))
-    evidence = -fit.energy + 0.5 * (float(np.sum(np.log(K[~free]))) - log_det_H)
+    evidence = _least(problem) - fit.energy + 0.5 * (float(np.sum(np.log(K[~free]))) - log_det_H)
     if unit_information:
         evidence += 0.5 * _unit(problem, fit.hessian[np.ix_(free, free)])
     else:
         evidence += 0.5 * float(free.sum()) * np.log(2 * np.pi)
     return Laplace(fit.field, evidence, not free.any(), problem, fit.factor, fit.modes)
+
+
+def _least(problem: Problem) -> float:
+    """The least energy of a Gaussian prior: not zero if its parts have different templates."""
+    parts = problem.parts or []
+    if len(parts) < 2 or not any(np.any(part.mean) for part in parts):
+        return 0.0
+    return -float(resolve(problem.prior).log_weights[0])
+
+
+def _prior_norm(problem: Problem, prior: Mixture, null: np.ndarray) -> tuple[float, int]:
+    r"""$\ln \int e^{-E}$ of the prior without its factors $\sqrt{2\pi}$, and the number of these.
+
+    A prior that pulls at shifts of a log-density is one of the normalised ones alone: their integral has no closed
+    form, and is Laplace's about the most probable of them under each alternative.
+    """
+    grid, link = problem.grid, problem.link
+    d_K = grid.size - len(null)
+    shifts = shifts_of(grid)
+    if not pulls_at_shifts(problem, null):
+        return prior.log_norm() - 0.5 * d_K * np.log(grid.cell), d_K
+    none = unseen(grid)
+    each, d_K = [], grid.size
+    for weight, one in zip(prior.log_weights, prior.gaussians, strict=True):
+        energy, values, _ = prior_mode(Problem(none, link, one), shifts)
+        kept = values[values > FLAT * values[-1]]
+        each.append(weight - energy - 0.5 * np.sum(np.log(kept)))
+        d_K = min(d_K, len(kept))
+    return log_sum(np.array(each)).item(), d_K
+
+
+def shifts_of(grid: Grid) -> np.ndarray:
+    """Shifts of a log-density, one for each x, as orthonormal rows."""
+    return np.kron(np.eye(grid.blocks[0]), np.ones((1, grid.blocks[1]))) / np.sqrt(grid.blocks[1])
+
+
+def unseen(grid: Grid) -> DensityData:
+    """No data."""
+    return DensityData(None, None, np.zeros(grid.shape))
+
+
+def pulls_at_shifts(problem: Problem, null: np.ndarray) -> bool:
+    """Whether a prior with this null space is one of all fields, of which only some are log-densities."""
+    shifts = shifts_of(problem.grid)
+    pulled = np.linalg.norm(shifts - (shifts @ null.T) @ null) > np.sqrt(FLAT)
+    return bool(problem.link.exponential and not problem.link.linear and pulled)
+
+
+def prior_mode(empty: Problem, shifts: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """The least energy of a Gaussian prior among normalised log-densities, the curvatures there, and the field."""
+    field = np.array(empty.prior.mean, dtype=np.float64)  # pyright: ignore[reportAttributeAccessIssue]
+    at = empty.expand(field)
+    for _ in range(STEPS):
+        H = at.hessian()
+        values, vectors = np.linalg.eigh((H + H.T) / 2 + np.max(np.abs(H)) * shifts.T @ shifts)
+        step = -vectors @ ((vectors.T @ at.slope) / np.maximum(np.abs(values), FLAT * values[-1]))
+        gain, length = -float(at.slope @ step), 1.0
+        there = empty.expand(field + step.reshape(field.shape))
+        while there.energy > at.energy and length > SMALL:
+            length /= 2
+            there = empty.expand(field + length * step.reshape(field.shape))
+        field, at = field + length * step.reshape(field.shape), there
+        if gain < SMALL:
+            break
+    H = at.hessian()
+    return at.energy, np.linalg.eigvalsh((H + H.T) / 2), field
 
 
 def _unit(problem: Problem, block: np.ndarray) -> float:
@@ -193,11 +293,10 @@ def _on_points(problem: Problem, field: np.ndarray, unit_information: bool) -> L
     if np.any(values[~flat] <= 0) or np.any(np.abs(values[flat]) > FLAT * values[-1]):
         raise InputError("Argument `fit` must be a minimum of the energy, but there the least curvature is "
                          f"{values[~flat].min():.3g}.")  # fmt: skip
-    K = problem.operator
-    null = K.null_space().reshape(-1, problem.grid.size)
-    d_H, d_K = problem.grid.size - taken, problem.grid.size - len(null)
-    log_det_K = K.logdet() + d_K * np.log(problem.grid.cell)
-    evidence = -about.energy + 0.5 * (log_det_K - float(np.sum(np.log(values[~flat]))))
+    prior = resolve(problem.prior)
+    null = prior.gaussians[0].operator.null_space().reshape(-1, problem.grid.size)
+    d_H, (log_norm, d_K) = problem.grid.size - taken, _prior_norm(problem, prior, null)
+    evidence = -about.energy - log_norm - 0.5 * float(np.sum(np.log(values[~flat])))
     proper = bool(np.all(np.abs(null @ H) <= FLAT * values[-1]))
     if unit_information:
         decided, among, _ = np.linalg.svd(null @ vectors[:, ~flat], full_matrices=False)

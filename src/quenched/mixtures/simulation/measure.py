@@ -30,7 +30,7 @@ class Sample(NamedTuple):
 
 def draw_sample(key: Key, law: Law, P: int, size: int, tests: int) -> Sample:
     """Draw examples and fresh ones."""
-    S, side = map(np.asarray, draw(law, key, P + tests, size))  # at once: each generator takes a second to compile
+    S, side = draw(law, key, P + tests, size)
     U = np.asarray(law.centres(size))
     truth = (U[0] - U[1]) / (2 * np.linalg.norm(U[0]))
     return Sample(S[:P], truth, S[P:] - S[:P].mean(axis=0), side[P:])

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from quenched.core import checks
+from quenched.core import checks, random
 from quenched.core.ensemble import OnHost
 from quenched.core.types import Key, Outcome, double
 from quenched.outliers import model
@@ -25,7 +25,7 @@ READINGS = ("R", "Q", "Delta", "Phi", "free_energy", "selected", "stalled")
 
 def sample(key: Key, law: model.Contaminated, etas: np.ndarray, P: int, size: int) -> Rows:
     """What `law.sample` gives with this key at each eta, times the labels: common noise, and the informative rows."""
-    noise, _, u = (np.asarray(one) for one in model.draw(law, key, P, size))
+    noise, _, u = model.draw(law, key, P, size)
     V = (u < 1 / (1 + np.exp(etas))[:, None]).astype(float)
     return Rows(noise, np.ones(P), np.array([0, P]), V)
 
@@ -37,7 +37,7 @@ def begin(key: Key, start: model.Start, size: int) -> np.ndarray:
     if isinstance(start, model.TeacherStart):
         return float(start.scale) * np.eye(1, size)[0]
     assert isinstance(start, model.RandomStart)
-    v = np.asarray(jax.random.normal(key, (size,)))
+    v = random.normals(key, size)
     return float(start.scale) * v / np.linalg.norm(v)
 
 

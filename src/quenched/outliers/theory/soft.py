@@ -120,7 +120,8 @@ def find_nodes(m: Any, s: Any, b: Any) -> Nodes:
     ends = xp.stack([xp.stack([low, cut], -1), xp.stack([cut, high], -1)], -2)  # [class, side, end] in x
     y = m[:, None, None] + b / 2 + s * ends  # w - (b/2) tanh(w/2), odd in w
     y = xp.where(inside[:, None, None] & (ends == cut[:, None, None]), 0.0, y)
-    edges = np.array([[-1.0], [1.0]]) * find_edge(b, xp.abs(y))
+    every = find_edge(b, xp.concatenate([xp.ravel(xp.abs(y)), 0 * at_jump[:1]]))  # the last one is the edge w*
+    edge, edges = every[-1], np.array([[-1.0], [1.0]]) * xp.reshape(every[:-1], y.shape)
     first = edges[..., :1]
     low, reach = xp.arcsinh(first), xp.diff(xp.arcsinh(edges))
     tanh = xp.tanh(first / 2)
@@ -135,7 +136,6 @@ def find_nodes(m: Any, s: Any, b: Any) -> Nodes:
     bend = (1 - xp.square(xp.tanh(w / 2))) / 4
     dx = weight * reach * xp.cosh(low + reach * t) * (1 - b * bend) / s
     density = dx * xp.exp(-x * x / 2) / np.sqrt(2 * np.pi)
-    edge = find_edge(b, 0 * b)
     x, density, w = (v.reshape(2, -1) for v in (x, density, w))
     return Nodes(x, density, w, at_jump, edge, inside & (b > 4))
 

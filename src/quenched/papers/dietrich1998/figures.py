@@ -6,6 +6,7 @@ equations give is drawn beside the corrected theory. All figures have γ = γ̃ 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -42,6 +43,12 @@ def compare(curve: xr.Dataset, points: xr.Dataset, size: int, variables: Iterabl
     return agreement(
         curve, points, variables=list(variables), allowance={name: COMPARED[name] / size for name in variables}
     )
+
+
+@functools.cache
+def find_lines(rule: Any) -> xr.Dataset:
+    """The lines of the phase diagram at α = 20, on which several figures and statements rest."""
+    return outliers.transitions(LAW, rule, alpha=20.0)
 
 
 def _key(key: Any, number: int) -> Any:
@@ -163,7 +170,7 @@ def figure_4(*, quick: bool = False, key: Any = None) -> Figure:
     scaling = onsets(
         LAW, SOFT, alpha=20.0, sizes=sizes, eta=np.linspace(1.0, 5.0, 17), runs=40 if quick else 100, key=_key(key, 5),
     )  # fmt: skip
-    lines = outliers.transitions(LAW, SOFT, alpha=20.0)
+    lines = find_lines(SOFT)
     T1, first, last = (float(lines[name]) for name in ("informed_overfit", "overfit_start", "informed_end"))
     share, limit = 1 / (1 + np.exp(T1)), float(scaling.informative_limit)
     scaled = scaling.isel(size=np.isfinite(scaling.informative.values))  # an onset may lie outside the sweep

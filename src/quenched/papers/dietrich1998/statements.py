@@ -13,9 +13,8 @@ from quenched import outliers
 from quenched.core.claims import Check, Claim, above, agrees, apart, below, near
 from quenched.core.figures import Figure, comparison
 from quenched.core.proof import Agreement
-from quenched.core.types import double
 from quenched.outliers import measure
-from quenched.papers.dietrich1998.figures import FIGURES, HARD, HEBB, LAW, SOFT, compare, solve_printed
+from quenched.papers.dietrich1998.figures import FIGURES, HARD, HEBB, LAW, SOFT, compare, find_lines, solve_printed
 from quenched.papers.dietrich1998.onsets import onsets
 from quenched.papers.dietrich1998.printed import critical_fraction
 
@@ -104,7 +103,7 @@ def _theory_claims(made: dict[str, Figure], *, quick: bool) -> list[Claim]:
     teacher = made["figure_6"].data["teacher start"].sel(eta=2.0)
     hard = {name: _tried(teacher, 100, values) for name, values in
             (("printed", wrong_hard), ("exact", {name: float(at[name]) for name in DECIDED}))}  # fmt: skip
-    start, counted = float(outliers.transitions(LAW, HARD, alpha=20.0).trivial_start), _first_selected(10.0, 10.0)
+    start, counted = float(find_lines(HARD).trivial_start), _first_selected(10.0, 10.0)
     again = _posterior()
     return [
         Claim("equation (A2)", "the free energy as β → ∞", f"Δ = {wrong['Delta']:.4f} at α = 5, η = 2.4", f"Δ = {float(exact.Delta):.4f}",
@@ -128,17 +127,16 @@ def _first_selected(gamma: float, gt: float, N: int = 10**7) -> float:
     return gt**2 / (2 * a * gamma) - N / 2 * np.log(a)
 
 
-@double
 def _posterior() -> dict[str, float]:
     """How far a vector drawn from the posterior is from being one more teacher, and its stability."""
-    found = [outliers.theory.state(outliers.Contaminated(10.0, eta), outliers.Gibbs(), alpha) for alpha, eta in ((5.0, 0.0), (5.0, 2.0), (20.0, 3.0))]  # fmt: skip
+    found = [outliers.curve(LAW, outliers.Gibbs(), alpha=alpha, eta=eta, branch="informed") for alpha, eta in ((5.0, 0.0), (5.0, 2.0), (20.0, 3.0))]  # fmt: skip
     off = max(max(abs(float(one.R - one.q)), abs(float(one.Q - 1))) for one in found)
     return {"off": off, "stability": max(float(one.stability) for one in found)}
 
 
 def _soft_claims(made: dict[str, Figure]) -> list[Claim]:
     """Statements on figures 3 and 4."""
-    lines = outliers.transitions(LAW, SOFT, alpha=20.0)
+    lines = find_lines(SOFT)
     T1, T2, edge = (float(lines[name]) for name in ("informed_overfit", "overfit_trivial", "replica_symmetry"))
     stability = float(outliers.curve(LAW, SOFT, alpha=20.0, eta=T1, branch="informed").stability)
     none, some = outliers.transitions(LAW, SOFT, alpha=[5.3, 5.6]).informed_overfit_outcome.values
@@ -200,7 +198,7 @@ def _half(values: xr.DataArray) -> float:
 
 def _hard_claims(made: dict[str, Figure]) -> list[Claim]:
     """Statements on figures 5 and 6."""
-    lines = outliers.transitions(LAW, HARD, alpha=20.0)
+    lines = find_lines(HARD)
     first, last, T1, T2 = (
         float(lines[name]) for name in ("overfit_start", "informed_end", "informed_overfit", "overfit_trivial")
     )
@@ -238,7 +236,7 @@ def _run_claims(made: dict[str, Figure], *, quick: bool) -> list[Claim]:
         key=jax.random.key(8),
     )  # fmt: skip
     limit, error = float(scaling.eta_limit), float(scaling.eta_limit_stderr)
-    T1 = float(outliers.transitions(LAW, HARD, alpha=20.0).informed_overfit)
+    T1 = float(find_lines(HARD).informed_overfit)
     return [
         Claim("section 5.2", "effects of metastability could not be observed", "none",
               f"η = 3: {share:.0%} of random starts end above the energy of the teacher start on the same sample", "N = 100, EM and descent by single flips",

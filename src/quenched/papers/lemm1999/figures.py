@@ -20,6 +20,7 @@ from quenched.fields.model.noise import InsensitiveNoise, MixtureNoise, Noise
 from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.papers.lemm1999 import temperatures
 from quenched.papers.lemm1999.examples import (
     TWO,
     densities,
@@ -30,33 +31,17 @@ from quenched.papers.lemm1999.examples import (
     normalised,
     roughness,
 )
+from quenched.papers.lemm1999.graphs import figure_1, figure_2
 from quenched.papers.lemm1999.information import learning_decay
 from quenched.papers.lemm1999.learning import expected
 from quenched.papers.lemm1999.matrices import GaussianFilter, Gradient, Massive
+from quenched.papers.lemm1999.mixtures import MIXTURES
+from quenched.papers.lemm1999.panels import image, regression_panel
 
 ENTANGLED = (0.5, 0.0, 0.0, 0.5)
 """A prior of figure 3 that is not factorial: both means are +1 or both are -1."""
 MIXED = (0.4, 0.1, 0.1, 0.4)
 """Another, in which every state is possible."""
-
-
-def _image(label: str, values: np.ndarray, title: str) -> Panel:
-    _, x, y = mesh(Free())
-    series = Series(label, Kind.image, x.coordinates, y.coordinates, values=values)
-    return Panel("x", "y", (series,), title=title)
-
-
-def _regression_panel(P: np.ndarray, reference: np.ndarray | None = None, title: str = "regression function") -> Panel:
-    """The mean of y and one standard deviation about it."""
-    x = mesh(Free())[1].coordinates
-    mean, spread = moments(P)
-    series = [
-        Series("⟨y⟩ ± one standard deviation", Kind.band, x, mean, low=mean - spread, high=mean + spread),
-        Series("regression function, ⟨y⟩", Kind.theory, x, mean),
-    ]
-    if reference is not None:
-        series.append(Series("of the true density", Kind.reference, x, moments(reference)[0]))
-    return Panel("x", "y", tuple(series), title=title, ylim=(0, 16), key=False)
 
 
 def _field(P: np.ndarray, **more: Any) -> xr.Dataset:
@@ -181,7 +166,7 @@ def figure_13(*, quick: bool = False, key: Any = None) -> Figure:
             with jax.enable_x64(True):
                 P = normalised(np.asarray(Kernel(1.0, conditional=conditional).field(problem)))
             name = f"{'C on P_emp' if conditional else 'C on N'}, λ₂ = {lambda_2:g}"
-            panels.append(_image("P⁽⁰⁾", P, name))
+            panels.append(image("P⁽⁰⁾", P, name))
             data[name] = _field(P)
     caption = ("Data (3, 3) and (7, 12), periodic in x and y; C = (K + m²)⁻¹ with m² = 1 (erratum F692: the paper prints the inverse). Above, the kernel acts on the data and the "
                "result is normalised; below, it acts on the empirical density, which is uniform in y where nothing was seen.")  # fmt: skip
@@ -207,8 +192,8 @@ def _figure_of_two(number: int) -> Figure:
         L = np.maximum(np.log(P), -12.0)
     steps = min(len(fit.trace.iteration), 21)
     energy = Series("energy", Kind.theory, np.arange(steps), fit.trace.energy.values[:steps])
-    panels = (_image("P", P, "density P(x, y)"), _image("L = ln P", L, "log-density"),
-              Panel("iteration", "energy", (energy,), title="energy during iteration", key=False), _regression_panel(P))  # fmt: skip
+    panels = (image("P", P, "density P(x, y)"), image("L = ln P", L, "log-density"),
+              Panel("iteration", "energy", (energy,), title="energy during iteration", key=False), regression_panel(P))  # fmt: skip
     prior = "P" if link is Density else "L"
     what = ", ".join(f"λ{'₂' if name == 'lambda_2' else '₆'} = {value:g}" for name, value in smoothness.items())
     zeros = int(np.sum(best.field == 0)) if link is Density else 0
@@ -251,8 +236,8 @@ def figure_18(*, quick: bool = False, key: Any = None) -> Figure:
     printed = densities()
     shown = {name: printed[name] for name in ("truth", "template 1", "template 2")}
     titles = ("true density", "template 1", "template 2")
-    above = [_image("P", P, title) for title, P in zip(titles, shown.values(), strict=True)]
-    below = [_image("ln P", np.log(P), title) for title, P in zip(titles, shown.values(), strict=True)]
+    above = [image("P", P, title) for title, P in zip(titles, shown.values(), strict=True)]
+    below = [image("ln P", np.log(P), title) for title, P in zip(titles, shown.values(), strict=True)]
     truth = printed["truth"]
     errors = {
         name: (expected_error(truth, P), expected_error(normalised(truth), normalised(P)))
@@ -285,7 +270,7 @@ def figure_19(*, quick: bool = False, key: Any = None) -> Figure:
         "lemm1999/figure_19",
         "Regression function of the true density",
         caption,
-        (_regression_panel(P, title=""),),
+        (regression_panel(P, title=""),),
         data,
     )
 
@@ -296,7 +281,7 @@ def figure_20(*, quick: bool = False, key: Any = None) -> Figure:
     problem, _ = fifty(key)
     N = np.asarray(problem.likelihood.counts)  # pyright: ignore[reportAttributeAccessIssue]
     P = empirical(problem.grid, N)
-    panels = (_image("N/n", N / N.sum(), "empirical density"), _image("P_emp", P, "conditional empirical density"))
+    panels = (image("N/n", N / N.sum(), "empirical density"), image("P_emp", P, "conditional empirical density"))
     caption = ("50 points drawn from the true density for uniform p(x), with a fixed key: the paper's own are not available. "
                f"Between {int(N.sum(axis=1).min())} and {int(N.sum(axis=1).max())} of them at each x.")  # fmt: skip
     return Figure(
@@ -339,9 +324,9 @@ def figure_21(*, quick: bool = False, key: Any = None) -> Figure:
         for name in ("energy", "training_error", "test_error")
     ]  # fmt: skip
     panels = (
-        _image("P", P, "density P(x, y)"),
-        _image("ln P", np.log(P), "log-density"),
-        _regression_panel(P, truth),
+        image("P", P, "density P(x, y)"),
+        image("ln P", np.log(P), "log-density"),
+        regression_panel(P, truth),
         *lines,
     )
     caption = ("50 points drawn from the true density with a fixed key (the paper's are not available). Smoothness prior on L, λ = 0.5, λ_x = 2, λ_y = 1, λ₂ = 1; free ends in x, periodic "
@@ -400,9 +385,12 @@ def figure_22(*, quick: bool = False, key: Any = None) -> Figure:
 
 
 FIGURES = {
+    "figure_1": figure_1,
+    "figure_2": figure_2,
     "figure_3": figure_3,
     "figure_4": figure_4,
     "figure_5": figure_5,
+    **temperatures.FIGURES,
     "figure_13": figure_13,
     "figure_14": figure_14,
     "figure_15": figure_15,
@@ -413,4 +401,5 @@ FIGURES = {
     "figure_20": figure_20,
     "figure_21": figure_21,
     "figure_22": figure_22,
+    **MIXTURES,
 }

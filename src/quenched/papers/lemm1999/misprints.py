@@ -6,13 +6,11 @@ derivative, an integral, a determinant or a minimum that uses neither of them. W
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import numpy as np
 from scipy import integrate, optimize, special
 
-from quenched.core.claims import Claim, below
 from quenched.fields.learner.starts import empirical
 from quenched.fields.model.grid import Periodic
 from quenched.fields.model.likelihoods import DensityData
@@ -20,57 +18,17 @@ from quenched.fields.model.links import Density, LogDensity
 from quenched.fields.model.operators import Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.papers.lemm1999 import framework, gaussian, regression, temperatures
 from quenched.papers.lemm1999.examples import TWO, densities, normalised, roughness
+from quenched.papers.lemm1999.misprint import LATTICE, Misprint
 from quenched.papers.lemm1999.stationarity import over
-
-EXACT, LATTICE = 1e-6, 0.02
-"""How far an equation may be off that holds; and one of the continuum, on a lattice."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Misprint:
-    """An equation as it is printed and as it should read.
-
-    Attributes:
-        erratum: its row in the table of errata, such as F99.
-        where: place in the paper.
-        statement: what it says.
-        printed: as printed.
-        right: as it should read.
-        check: the direct computation that decides.
-        off: how far the printed equation is off.
-        off_right: how far the right one is.
-        within: how far an equation that holds may be off.
-    """
-
-    erratum: str
-    where: str
-    statement: str
-    printed: str
-    right: str
-    check: str
-    off: float
-    off_right: float
-    within: float = EXACT
-
-    @property
-    def claim(self) -> Claim:
-        """The statement, decided by both numbers."""
-        ours = f"{self.right}; the printed one is off by {self.off:.2g}, this one by {self.off_right:.0e}"
-        return Claim(
-            self.where,
-            self.statement,
-            self.printed,
-            ours,
-            f"{self.check} (erratum {self.erratum})",
-            stands=below(self.off, self.within, what="the printed equation is off by"),
-            instead=below(self.off_right, self.within, what="the corrected one by"),
-        )
 
 
 def misprints() -> tuple[Misprint, ...]:
     """All of them."""
-    return (*_of_entropies(), *_of_decisions(), *_of_energies(), *_of_regression(), *_of_propagators(), *_of_kernels())
+    others = (*framework.misprints(), *gaussian.misprints(), *regression.misprints(), *temperatures.misprints())
+    ours = (*_of_entropies(), *_of_decisions(), *_of_energies(), *_of_regression(), *_of_propagators(), *_of_kernels())
+    return (*others, *ours)
 
 
 def _of_entropies() -> list[Misprint]:

@@ -1,4 +1,6 @@
-"""What the paper says in chapter 2 and section 7.4.1, ours beside it."""
+"""What the paper says, ours beside it: its figures here, chapters 2 and 3 in `framework`, `gaussian` and
+`regression`, section 6.3 in `temperatures`.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,16 @@ from quenched.papers.lemm1999.examples import (
     roughness,
 )
 from quenched.papers.lemm1999.figures import FIGURES, PAIRS
+from quenched.papers.lemm1999.framework import framework_claims
+from quenched.papers.lemm1999.gaussian import gaussian_claims
 from quenched.papers.lemm1999.information import mutual_information
 from quenched.papers.lemm1999.learning import LEARNING
 from quenched.papers.lemm1999.matrices import Gradient, Massive
 from quenched.papers.lemm1999.misprints import misprints
+from quenched.papers.lemm1999.mixtures import mixture_claims
+from quenched.papers.lemm1999.regression import regression_claims
 from quenched.papers.lemm1999.stationarity import curvature, hessian
+from quenched.papers.lemm1999.temperatures import temperature_claims
 
 ARRIVED = 1e-6
 """An iteration has arrived when its energy is this close to the least."""
@@ -51,14 +58,19 @@ def claims(*, quick: bool = False, figures: Iterable[Figure] = ()) -> tuple[Clai
     known = {figure.key.split("/")[1]: figure for figure in figures}
     made = {int(name.split("_")[1]): known.get(name) or make(quick=quick) for name, make in FIGURES.items()}
     return (
+        *framework_claims(made[1], made[2]),
         *_information_claims(made[3]),
         *_decision_claims(),
         *_link_claims(made[4]),
+        *gaussian_claims(),
+        *regression_claims(made[5]),
+        *temperature_claims(made),
         *_print_claims(made),
         *_two_point_claims(made),
         *_error_claims(made[18]),
         *_fifty_claims(made),
         *_speed_claims(made[22], quick=quick),
+        *mixture_claims(made, quick=quick),
     )
 
 

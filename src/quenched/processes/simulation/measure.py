@@ -14,13 +14,11 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks
+from quenched.core import checks, random
 from quenched.core.ensemble import Ensemble, OnHost
-from quenched.core.types import Array, Key, double
+from quenched.core.types import Key, double
 from quenched.processes import kernels, model
 from quenched.processes.learner.fit import Predictions, predict_rows
 from quenched.processes.model import MEASURES, MULTIPLICITIES, Empirical, GaussianProcess, Numbers, PoissonTotal, Total
@@ -46,7 +44,7 @@ class Simulator(eqx.Module):
     draws: eqx.AbstractVar[int]
 
     @abc.abstractmethod
-    def uniforms(self, key: Key, columns: int) -> Array | np.ndarray:
+    def uniforms(self, key: Key, columns: int) -> np.ndarray:
         """Uniform random numbers `[draws, columns]`, those of a data set independent of each other."""
 
 
@@ -75,20 +73,15 @@ class Plain(Simulator):
 
     draws: int = eqx.field(default=1, static=True, init=False)
 
-    def uniforms(self, key: Key, columns: int) -> Array:
+    def uniforms(self, key: Key, columns: int) -> np.ndarray:
         """Independent of each other."""
-        return jax.random.uniform(key, (1, columns))
+        return random.uniforms(key, 1, columns)
 
 
 def stratified(key: Key, draws: int, rows: int) -> np.ndarray:
     """Uniforms `[draws, rows]`; those of a row fall one into each of `draws` equal intervals, in random order."""
-    place, order = np.asarray(_uniforms(key, draws, rows))
+    place, order = (random.uniforms(one, draws, rows) for one in random.split(key))
     return (np.argsort(order, axis=0, kind="stable") + place) / draws  # a sort takes a second to compile
-
-
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def _uniforms(key: Key, draws: int, rows: int) -> Array:
-    return jnp.stack([jax.random.uniform(one, (draws, rows)) for one in jax.random.split(key)])
 
 
 def draw_counts(key: Key, point: Point, simulator: Simulator, total: Total, longest: int) -> np.ndarray:
