@@ -1,10 +1,12 @@
 """The registry of tables: its split, its rules, and the tables that need no other package."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import tables
+from benchmarks import tables, trees
 from benchmarks.environments import ENVIRONMENTS
 from benchmarks.tables import BUNDLED, CLASSES, DENSITY, READERS, TABLES, Table
 
@@ -74,3 +76,11 @@ def test_densities_are_of_columns_that_have_one(monkeypatch):
     spread = columns["rounded"].to_numpy() - np.round(b, 1)
     assert 0.045 < np.abs(spread).max() < 0.05
     assert len(np.unique(columns["rounded"])) == n
+
+
+def test_the_page_shows_the_results_of_trees():
+    known = json.loads(trees.RESULTS.read_text())
+    assert list(known) == [table.name for table in tables.tables(DENSITY, "report") if table.name in known]
+    text = trees.PAGE.read_text()
+    assert trees.placed(text, trees.listing(known)) == text
+    assert trees.wins({"a": {m: {"folds": [v]} for m, v in zip(trees.MODELS, (1.0, 0.5, 1.0, 0.0), strict=True)}}) == 1

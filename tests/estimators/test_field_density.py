@@ -40,7 +40,7 @@ WIDE = VECTOR | dict.fromkeys(
 
 
 @pytest.mark.filterwarnings("ignore:The values of column")  # tables of few whole numbers
-@each_check(SPACE, OneColumn(points=40), expected=lambda e: VECTOR if type(e) is OneColumn else WIDE)
+@each_check(SPACE, OneColumn(points=40, tree=False), expected=lambda e: VECTOR if type(e) is OneColumn else WIDE)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -148,7 +148,7 @@ BAD = {
     "nan": (FieldDensity(), [1.0, np.nan, 2.0], {}, "NaN"),
     "infinite": (FieldDensity(), [1.0, np.inf, 2.0], {}, "infinity"),
     "too large": (FieldDensity(), [-1e300, 1e300], {}, "`X` must lie strictly between"),
-    "four columns": (FieldDensity(), np.ones((5, 4)), {}, "one, two or three columns, but it has 4"),
+    "four columns": (FieldDensity(tree=False), np.ones((5, 4)), {}, "one, two or three columns, but it has 4"),
     "outside": (FieldDensity(bounds=(0, None)), X, {}, r"inside `bounds`, but column 0 holds -2\.\d+, beyond 0"),
     "negative weight": (FieldDensity(), X, {"sample_weight": -np.ones(200)}, "[Nn]egative"),
     "no weight": (FieldDensity(), X, {"sample_weight": np.zeros(200)}, "at least one non-zero"),

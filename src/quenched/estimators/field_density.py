@@ -16,19 +16,21 @@ from threadpoolctl import threadpool_limits
 
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
+from quenched.estimators import field_tree
 from quenched.estimators.reading import generator_of, validated, weights_of
 from quenched.fields.model.grid import Grid
 from quenched.fields.practice import chunks, counting, rounding
 from quenched.fields.practice.counting import Seen, Tally
 from quenched.fields.practice.density import POINTS, Bounds, Estimate, check_inside, check_range, estimate, grid_for
 from quenched.fields.practice.edges import suggested
+from quenched.fields.practice.tree import Trees
 
 MOST_BARS = 60
 """Of a histogram."""
 
 
 class FieldDensity(DensityMixin, BaseEstimator):
-    r"""The density of one, two or three columns, with a band; nothing needs to be set.
+    r"""The density of any number of columns, with a band; nothing needs to be set.
 
     The log-density is a field on a grid with the prior that its $k$-th derivative is small,
     $$p(\ln P) \propto \exp\Bigl(-\tfrac{\lambda}{2} \int |\partial^k \ln P|^2\Bigr) .$$
@@ -36,6 +38,11 @@ class FieldDensity(DensityMixin, BaseEstimator):
     for one column, mixtures of few Gaussians (see `quenched.fields.practice.density`). With order 3 a Gaussian costs
     nothing: for very strong smoothness the estimate is that of maximum likelihood. Between the points the density is
     linear, so that its integral is exactly one.
+
+    One to three columns of numbers share a grid. From four on, and where a data frame has columns of words, the density
+    is a tree of fields, $p(x) = \prod_i p(x_i | x_{\text{parent}(i)})$ with linear terms in the columns before, or a
+    mixture of few such trees, whichever is most probable (see `quenched.fields.practice.tree`). It is normalised and
+    drawn from exactly, too. Of the options only `bounds` is for trees.
 
     Args:
         bounds: where the support ends: `(low, high)`, with None for an end that is not known; for several columns a
@@ -48,6 +55,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
         strength: $\lambda$, in coordinates in which the grid has unit length; by default all are weighed. It needs an
             order.
         extend: whether data outside a bound lift it; otherwise they are refused.
+        tree: whether the density is a tree of fields; by default from four columns on, and where some hold words.
 
     Attributes:
         grid_: points `[G]`; for several columns one array for each.
@@ -63,6 +71,9 @@ class FieldDensity(DensityMixin, BaseEstimator):
             over their intervals (see `quenched.fields.practice.rounding`); a warning says so if the step is coarse.
         suggested_bounds_: a pair for one column, a list of pairs for several: a bound where rows pile up at an end
             without one, None elsewhere. A warning says so (see `quenched.fields.practice.edges`).
+        tree_: of a tree, an edge in each row: cluster, column, parent (-1 for none), mutual information, and what the
+            logarithm of the evidence gains. A tree has no grid, so it has neither `grid_` nor what is given on it.
+        shares_: of a tree, the shares of its clusters.
         n_features_in_, feature_names_in_: columns seen in `fit`.
 
     Examples:
@@ -85,19 +96,21 @@ class FieldDensity(DensityMixin, BaseEstimator):
         order: int | None = None,
         strength: float | None = None,
         extend: bool = False,
+        tree: bool | None = None,
     ):
         self.bounds = bounds
         self.points = points
         self.order = order
         self.strength = strength
         self.extend = extend
+        self.tree = tree
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FieldDensity:
-        """Fit to one, two or three columns.
+        """Fit to a table.
 
         Args:
-            X: rows `[n]`, `[n, 1]`, `[n, 2]` or `[n, 3]`; or a Dask array or data frame, of which two passes are made,
-                chunk by chunk, and nothing but counts is gathered.
+            X: rows `[n]` or `[n, columns]`; a data frame may have columns of words. Or, up to three columns, a Dask
+                array or data frame, of which two passes are made, chunk by chunk, and only counts are gathered.
             y: not used.
             sample_weight: weight w acts as w equal rows, zero as if the row were absent. For a Dask collection, a Dask
                 array or series in the same chunks.
@@ -106,6 +119,8 @@ class FieldDensity(DensityMixin, BaseEstimator):
             The estimator.
         """
         self._tally: Any = None
+        if not chunks.is_chunked(X) and self._is_tree(X):
+            return self._plant(X, sample_weight)
         if chunks.is_chunked(X):
             return self._learn(chunks.gather(X, sample_weight, self._named(X)))
         return self._learn(self._read(X, sample_weight, reset=True))
@@ -143,6 +158,55 @@ class FieldDensity(DensityMixin, BaseEstimator):
             check_inside(seen.ends, self._bounds(columns))
         self._tally.add(seen.rows, seen.weights)
         return self._learn(self._tally.seen) if checks.flag("update", update) else self
+
+    def _is_tree(self, X: Any) -> bool:
+        """Whether the density of a table is a tree."""
+        if self.tree is not None:
+            return checks.flag("tree", self.tree)
+        shape = np.shape(X) if isinstance(X, (list, tuple)) else getattr(X, "shape", ())
+        return field_tree.has_words(X) or (len(shape) == 2 and shape[1] > len(POINTS))
+
+    def _plant(self, X: Any, sample_weight: Any) -> FieldDensity:
+        """The tree of a table."""
+        self._reading = field_tree.Reading.of(X) if field_tree.has_words(X) else None
+        if self._reading is None:
+            rows = self._rows(X, reset=True)
+            levels = [0] * rows.shape[1]
+        else:
+            rows, levels = self._reading.into(X), self._reading.levels
+            self.n_features_in_, self.feature_names_in_ = rows.shape[1], np.array(self._reading.names, dtype=object)
+        weights = weights_of(sample_weight, rows)
+        for name in ("points", "order", "strength"):
+            if getattr(self, name) is not None:
+                raise InputError(f"Argument `{name}` must be None for a tree of fields, which it is from four columns "
+                                 f"on or with words, but {getattr(self, name)!r} was given.")  # fmt: skip
+        if checks.flag("extend", self.extend):
+            raise InputError("Argument `extend` must be False for a tree of fields, but True was given.")
+        rows, weights = rows[weights > 0], weights[weights > 0]
+        found = field_tree.learn(rows, weights, levels, self._bounds(rows.shape[1]))
+        for name in ("grid_", "density_", "log_density_", "deviation_", "strength_", "order_", "components_", "path_",
+                     "outcome_", "suggested_bounds_", "_seen"):  # fmt: skip
+            self.__dict__.pop(name, None)
+        self._fitted: Any = found
+        self._size, self.rounding_ = len(rows), found.steps
+        self.shares_, self.tree_, self.log_evidence_ = found.shares, field_tree.edges(found), found.log_evidence
+        return self
+
+    def _table(self, X: Any) -> np.ndarray:
+        """Rows that a tree is asked about."""
+        return self._rows(X, reset=False) if self._reading is None else self._reading.into(X)
+
+    def _places(self, x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
+        """Rows of a tree at places of any shape, and that shape."""
+        if self._reading is not None:
+            rows = self._reading.into(x)
+            return rows, (len(rows),)
+        places = checks.numbers("x", x)
+        checks.finite("x", places)
+        if places.shape[-1:] != (self.n_features_in_,):
+            raise InputError(f"Argument `x` must have {self.n_features_in_} coordinates in its last dimension, but its "
+                             f"shape is {places.shape}.")  # fmt: skip
+        return places.reshape(-1, self.n_features_in_), places.shape[:-1]
 
     def _read(self, X: Any, sample_weight: Any, *, reset: bool) -> Seen:
         """Rows in memory."""
@@ -209,6 +273,8 @@ class FieldDensity(DensityMixin, BaseEstimator):
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density at each row `[n]`."""
         check_is_fitted(self, "_fitted")
+        if isinstance(self._fitted, Trees):
+            return self._fitted.log_density(self._table(X))
         return self._fitted.log_values(self.log_density_, self._rows(X, reset=False))
 
     def score(self, X: Any, y: Any = None) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -218,6 +284,9 @@ class FieldDensity(DensityMixin, BaseEstimator):
     def pdf(self, x: Any) -> np.ndarray:
         """The density at places of any shape; for several columns the last dimension holds their coordinates."""
         check_is_fitted(self, "_fitted")
+        if isinstance(self._fitted, Trees):
+            rows, shape = self._places(x)
+            return np.exp(self._fitted.log_density(rows)).reshape(shape)
         return np.exp(self._at(x, self.log_density_))
 
     def credible_band(self, x: Any = None, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
@@ -227,7 +296,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
         at that of the highest density.
 
         Args:
-            x: places, as for `pdf`; by default the points of the grid.
+            x: places, as for `pdf`; by default the points of the grid. A tree has no grid.
             level: the probability.
 
         Returns:
@@ -235,6 +304,13 @@ class FieldDensity(DensityMixin, BaseEstimator):
         """
         check_is_fitted(self, "_fitted")
         checks.inside("level", checks.number("level", level), 0.0, 1.0)
+        if isinstance(self._fitted, Trees):
+            if x is None:
+                raise InputError("Argument `x` must be given for a tree of fields, which has no grid, but it is None.")
+            rows, shape = self._places(x)
+            logs = self._fitted.log_density(rows).reshape(shape)
+            half = float(ndtri((1 + level) / 2)) * np.sqrt(self._fitted.variance(rows)).reshape(shape)
+            return np.exp(logs - half), np.exp(logs + half)
         half = float(ndtri((1 + level) / 2)) * self.deviation_
         top = (self.log_density_ + half).flat[np.argmax(self.log_density_)]
         ends = self.log_density_ - half, np.minimum(self.log_density_ + half, top)
@@ -242,17 +318,23 @@ class FieldDensity(DensityMixin, BaseEstimator):
         return lower, upper
 
     def describe(self, level: float = 0.9) -> xr.Dataset:
-        """The density of one column with its band and a histogram of the rows; `quenched.plot` draws it.
+        """The density of one column with its band and a histogram of the rows, or a tree; `quenched.plot` draws it.
 
         Args:
             level: the probability of the band.
 
         Returns:
-            `density`, `density_low` and `density_high` over `value`, and `histogram` between every two of `edge`.
+            `density`, `density_low` and `density_high` over `value`, and `histogram` between every two of `edge`. Of a
+            tree: `parent`, `kind` and `gain` over `cluster` and `column`, `share` over `cluster`, mutual `information`
+            of every pair of columns, and the attribute `summary`, the tree in words.
 
         Raises:
-            InputError: if it was fitted to several columns.
+            InputError: if it was fitted to two or three columns on one grid.
         """
+        check_is_fitted(self, "_fitted")
+        if isinstance(self._fitted, Trees):
+            names = getattr(self, "feature_names_in_", [f"column {i}" for i in range(self.n_features_in_)])
+            return field_tree.describe(self._fitted, [str(name) for name in names], self._size)
         low, high = self.credible_band(level=level)
         rows, weights = self._seen.rows, self._seen.weights
         if rows.shape[1] > 1:
@@ -271,10 +353,13 @@ class FieldDensity(DensityMixin, BaseEstimator):
         about |= {name: end for name, end in ends if end is not None}
         return xr.Dataset(data | {"histogram": ("bar", heights)}, {"value": self.grid_, "edge": edges}, about)
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
-        """Draw new rows `[n, columns]` from the density."""
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
+        """Draw new rows `[n, columns]` from the density; a data frame if there are columns of words."""
         check_is_fitted(self, "_fitted")
         draw = generator_of(random_state)
+        if isinstance(self._fitted, Trees):
+            rows = self._fitted.sample(checks.whole("n_samples", n_samples, least=1), draw)
+            return rows if self._reading is None else self._reading.back(rows)
         return self._fitted.sample(self.density_, checks.whole("n_samples", n_samples, least=1), draw)
 
     def _warn(self, rows: np.ndarray, edges: list[Bounds]) -> None:

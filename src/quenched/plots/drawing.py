@@ -51,6 +51,7 @@ OWN_PANELS = {
     "forecast": panels.show_forecast,
     "density": panels.show_density,
     "conditional density": panels.show_density,
+    "tree of fields": panels.show_edges,
 }
 """Results that have a panel of their own, by their source."""
 

@@ -117,6 +117,19 @@ def _given(data: xr.Dataset) -> tuple[Series, ...]:
     return image, band, Series(label, Kind.theory, x, mean), rows
 
 
+def show_edges(data: xr.Dataset) -> Panel:
+    """Mutual information of the columns of a tree of fields, and its edges."""
+    names, shares = [plain(str(name)) for name in data["column"].values], data["share"].values
+    bits = np.tensordot(shares, data["information"].values, axes=1) / np.log(2)
+    parents = data["parent"].values[int(np.argmax(shares))]
+    edges = [(i, list(data["column"].values).index(parent)) for i, parent in enumerate(parents) if parent]
+    x, y = np.array(edges, dtype=float).reshape(-1, 2).T
+    places = np.arange(len(names), dtype=float)
+    image = Series("mutual information (bits)", Kind.image, places, places, values=bits.T)
+    words = ", ".join(f"{i}: {name}" for i, name in enumerate(names))
+    return Panel("column", "other column", (image, Series("edges of the tree", Kind.cloud, x, y)), note=words)
+
+
 def show_tree(data: xr.Dataset) -> Panel:
     """The axes of an annealing: clusters as branches that split while the width falls; see `paint_tree`."""
     unit = "share of each feature's variance" if data.attrs.get("relative") else "a variance"

@@ -154,6 +154,8 @@ def learn(
     points: tuple[int, int] = POINTS,
     order: int | None = None,
     strength: tuple[float, float] | None = None,
+    step: float = STEP,
+    quick: bool = False,
 ) -> Conditional:
     """The density of values given inputs, about a mean.
 
@@ -165,6 +167,8 @@ def learn(
         points: of the grid, along x and along y.
         order: of the derivative along x that is small; by default all of `ORDERS`.
         strength: along x and along y; by default all.
+        step: from one strength to the next.
+        quick: whether only one width is tried, that of order 2.
 
     Returns:
         The predictive density.
@@ -174,9 +178,11 @@ def learn(
     left = (y - centre.at(rows)) / np.sqrt(np.maximum(1 - centre.variance_at(rows) / centre.noise, FAR))
     least = NARROW * (float(np.ptp(y)) or 1.0)
     sizes = np.sqrt(left**2 + SMALL * (weights @ left**2) / weights.sum() + least**2)
-    varied = regress(centre.grid, rows, np.log(sizes), weights, noise=np.pi**2 / 8)
+    varied = regress(centre.grid, rows, np.log(sizes), weights, noise=np.pi**2 / 8, order=2 if quick else None)
+    if quick:
+        return _about(centre, varied, x, left, weights, points, order, strength, step)
     same = regress(centre.grid, rows, np.log(sizes), weights, noise=np.pi**2 / 8, order=1, strength=CONSTANT)
-    one, two = (_about(centre, width, x, left, weights, points, order, strength) for width in (varied, same))
+    one, two = (_about(centre, width, x, left, weights, points, order, strength, step) for width in (varied, same))
     return one if one.log_evidence > two.log_evidence + WORTH else two
 
 
@@ -205,6 +211,7 @@ def _about(
     points: tuple[int, int],
     order: int | None,
     strength: tuple[float, float] | None,
+    step: float,
 ) -> Conditional:
     """The density about a mean, in units of a width."""
     w = width.at(x[:, None])
@@ -212,19 +219,19 @@ def _about(
     grid = _grid_for(x, r, weights, points)
     data = DensityData(None, None, grid.counts(np.stack([x, r], axis=1), weights))
     orders = ORDERS if order is None else [order]
-    mixture = weigh([trial for k in orders for trial in _paths(grid, data, k, 1 / len(orders), strength)])
+    mixture = weigh([trial for k in orders for trial in _paths(grid, data, k, 1 / len(orders), strength, step)])
     density = sum(share * trial.fit.density for share, trial in zip(mixture.shares, mixture.trials, strict=True))  # pyright: ignore[reportAttributeAccessIssue]
     return Conditional(centre, width, grid, np.asarray(density), mixture, float(mixture.log_evidence - weights @ w))
 
 
 def _paths(
-    grid: Grid, data: DensityData, order: int, prior: float, strength: tuple[float, float] | None
+    grid: Grid, data: DensityData, order: int, prior: float, strength: tuple[float, float] | None, step: float
 ) -> list[Trial]:
     """Trials at falling strengths along y, for falling strengths along x, as long as the evidence is not lost."""
     plates = ThinPlate(grid, order, grid.given[0]), ThinPlate(grid, ORDER, grid.over[0])
     volume = grid.given[0].length * grid.over[0].length
     rough = [np.ravel(plate.values)[:most] * volume for plate, most in zip(plates, MODES, strict=True)]  # pyright: ignore[reportAttributeAccessIssue]
-    xs, ys = (_strengths(s, data.total) for s in rough) if strength is None else ([strength[0]], [strength[1]])
+    xs, ys = (_strengths(s, data.total, step) for s in rough) if strength is None else ([strength[0]], [strength[1]])
     problem = Problem(data, Logits(grid), Gaussian(plates[0] + plates[1]))
     modes = problem.operator.modes(MODES).without_constant()
 
@@ -246,7 +253,7 @@ def _paths(
     return trials
 
 
-def _strengths(roughness: np.ndarray, n: float) -> list[float]:
+def _strengths(roughness: np.ndarray, n: float, step: float) -> list[float]:
     """Falling strengths, from one at which only free modes are left."""
     top, bottom = SURE * n / roughness[roughness > 0][0], ROUGH / roughness[-1]
-    return np.geomspace(top, bottom, int(np.log(top / bottom) / np.log(STEP)) + 2).tolist()
+    return np.geomspace(top, bottom, int(np.log(top / bottom) / np.log(step)) + 2).tolist()
