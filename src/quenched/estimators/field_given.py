@@ -54,8 +54,8 @@ class FieldRegressor(_Given):
     $$p(h) \propto \exp\Bigl(-\tfrac\lambda2 \int |\partial^k h|^2\Bigr), \qquad
     y_i \sim \mathcal N(h(x_i), \sigma^2) .$$
     Then the posterior is Gaussian and exact. Order $k$, strength $\lambda$ and noise $\sigma^2$ are those of most
-    evidence (see `quenched.fields.practice.regression`). Fewer than 64 rows do not tell noise from roughness: unless one
-    of them is given, mean and deviation are those over all orders, strengths and noises, weighed by their evidence.
+    evidence (see `quenched.fields.practice.regression`). Fewer than 64 rows do not tell noise from roughness: unless
+    one is given, mean and deviation are those over all orders, strengths and noises, weighed by their evidence.
     Between points the function is linear, and it goes on so beyond the ends of the grid, which lie a tenth of the range
     outside the data.
 
