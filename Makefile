@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # What pip says goes to a file, and its end to the screen if it fails; dots show that it is working.
 define install
 @printf 'Installing into .venv, about a minute ' >&2; \
-$(BIN)/python -m pip install --constraint constraints.txt --editable $(1) > .venv/pip.log 2>&1 & pid=$$!; \
+$(BIN)/python -m pip install --no-compile --constraint constraints.txt --editable $(1) > .venv/pip.log 2>&1 & pid=$$!; \
 trap 'kill $$pid; exit 130' INT TERM; \
 while kill -0 $$pid 2>/dev/null; do printf . >&2; sleep 1; done; echo >&2; \
 wait $$pid || { grep -v '^WARNING: Location' .venv/pip.log | tail -n 20 >&2; exit 1; }

@@ -32,7 +32,7 @@ MASKS = {"pixels": 1, "blocks": 8}
 WEIGHTS = (0.005, 0.01, 0.02, 0.05, 0.1)
 """Of total variation in scikit-image."""
 DIGITS, DIGIT_NOISE = (3, 8), 0.1
-STRENGTHS = np.geomspace(0.1, 1000, 9)
+STRENGTHS = np.geomspace(1, 1000, 7)
 """Among which those of ours are chosen, as multiples of what each prior has."""
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "half_missing.png"
 
@@ -76,14 +76,16 @@ def problem(image: np.ndarray, missing: np.ndarray, noise: float, prior: f.Prior
 def priors(grid: f.Grid, templates: list[np.ndarray]) -> dict[str, Callable[[float], f.Prior]]:
     """Ours, by a strength."""
     gradient = f.Gradient(grid)
-    second, bends = f.Convolution(grid, [[0, 1, 0], [1, -4, 1], [0, 1, 0]]), f.Laplacian(grid) ** 2
+    bends, (down, across) = f.Laplacian(grid) ** 2, (f.Derivative(grid, axis, 2) for axis in grid.axes)
     near = [lambda a, t=t: f.Gaussian(a * f.Laplacian(grid) + f.Mass(grid, 0.02 * a), mean=t) for t in templates]
     return {
         "Laplacian": lambda a: f.Gaussian(a * f.Laplacian(grid)),
         "square of the Laplacian": lambda a: f.Gaussian(a * bends),
         "Huber": lambda a: f.Potential(gradient, f.Huber(a, 0.05), together=True),
         "total variation": lambda a: f.Potential(gradient, f.AbsoluteValue(0.1 * a), together=True),
-        "Huber of second differences": lambda a: f.Potential(second, f.Huber(a, 0.1)),
+        "Huber of second differences": lambda a: (
+            f.Potential(down, f.Huber(a, 0.1)) & f.Potential(across, f.Huber(a, 0.1))
+        ),
         "total variation & square of the Laplacian": lambda a: (
             f.Potential(gradient, f.AbsoluteValue(0.05 * a), together=True) & f.Gaussian(0.2 * a * bends)
         ),

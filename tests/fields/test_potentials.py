@@ -216,6 +216,9 @@ def bad_input():
         "not known to be convex": lambda: f.solve(
             f.Problem(data, f.Direct(PLANE), f.Potential(gradient, f.Cup())), f.Splitting()
         ),
+        "are seen by neither.": lambda: f.solve(
+            f.Problem(data, f.Direct(PLANE), f.Potential(f.FilterBank(PLANE, np.eye(20)[:3]), f.Huber()))
+        ),
         "are seen by neither": lambda: f.solve(
             f.Problem(data, f.Direct(PLANE), f.Potential(f.FilterBank(PLANE, np.eye(20)[:3]), f.AbsoluteValue()))
         ),

@@ -351,7 +351,7 @@ BAD = {
     "no modes": (lambda: solve(small(LogDensity)[0], modes=0), "`modes` must be at least 1"),
     "modes of three axes": (lambda: solve(small(LogDensity)[0], modes=(2, 2, 2)), "each of the 2 axes"),
     "method in modes": (lambda: solve(small(LogDensity)[0], Gradient(), modes=True), "must be Newton"),
-    "method": (lambda: solve(small(LogDensity)[0], "newton"), "must be a learning matrix"),  # pyright: ignore
+    "method": (lambda: solve(small(LogDensity)[0], "newton"), "must be a method"),  # pyright: ignore
     "start": (lambda: solve(small(LogDensity)[0], start="uniform"), "must be a start"),
     "tolerance": (lambda: solve(small(LogDensity)[0], tolerance=0.0), "positive"),
     "steps": (lambda: solve(small(LogDensity)[0], max_steps=0), "at least 1"),

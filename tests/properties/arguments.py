@@ -322,6 +322,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "fields.conditional": st.booleans(),
     "fields.modes": st.none() | st.just(True) | st.integers(1, 9),
     "fields.unit_information": st.booleans(),
+    "fields.probes": st.none() | st.integers(1, 4),
     "laplace.fit": st.sampled_from([_fit, _fit_in_modes]) | st.lists(st.floats(-3, 3), min_size=8, max_size=8),
     "Axis.name": st.text(max_size=3),
     "Axis.tails": st.none() | st.tuples(positive, st.just(0.0)),

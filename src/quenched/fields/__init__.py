@@ -72,15 +72,7 @@ from quenched.fields.model.symmetries import (
     Rotation,
     Translation,
 )
-from quenched.fields.practice.adapting import (
-    Adaptation,
-    FittedHyper,
-    Integral,
-    Joint,
-    Marginal,
-    Pathology,
-    adapt,
-)
+from quenched.fields.practice.adapting import Adaptation, FittedHyper, Integral, Joint, Marginal, Pathology, adapt
 from quenched.fields.practice.alternatives import Alternatives, weigh
 from quenched.fields.practice.columns import FittedColumns, screen
 from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
@@ -89,6 +81,7 @@ from quenched.fields.theory.curve import curve
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
 from quenched.fields.theory.laplace import Laplace, laplace
 from quenched.fields.theory.mean_field import find_bifurcations, mean_field
+from quenched.fields.theory.probing import ProbedLaplace
 
 __all__ = [
     "LBFGS",
@@ -196,6 +189,7 @@ __all__ = [
     "PotentialFunction",
     "Power",
     "Prior",
+    "ProbedLaplace",
     "Problem",
     "Quadratic",
     "QuadraticData",

@@ -56,6 +56,7 @@ class Reweighting(Solver):
         """From each start, by default several unless the energy is convex."""
         energy = SparseEnergy(problem)
         check_bounded(energy)
+        check_seen(energy)
         convex = is_convex(energy)
         stages = [energy.potentials]
         if not all(part.psi.smooth for part in energy.potentials):
@@ -110,6 +111,14 @@ def check_bounded(energy: SparseEnergy) -> None:
         if held is None or not held.positive:
             raise InputError("Argument `prior` must have a minimum, but an inverted cup pushes away what neither the "
                              "data nor another part of the prior holds: add `& Gaussian(Mass(grid))`.")  # fmt: skip
+
+
+def check_seen(energy: SparseEnergy) -> None:
+    """Check that data and prior determine every point."""
+    c = np.zeros(energy.problem.grid.size)
+    if factor(energy.curvature(c) + _parabolas(energy, energy.potentials, c, 1.0)) is None:
+        raise InputError("Argument `prior` must determine the field together with the data, but some points are "
+                         "seen by neither.")  # fmt: skip
 
 
 def _parabolas(energy: SparseEnergy, potentials: list[Potential], c: np.ndarray, stiff: float) -> Any:

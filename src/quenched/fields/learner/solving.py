@@ -92,7 +92,8 @@ def solve(
         if modes is not None or not isinstance(method, (Newton, type(None))):
             raise InputError("Argument `method` must be Newton() and `modes` None for parameterised fields, but others "
                              "were given.")  # fmt: skip
-        checks.positive("tolerance", checks.number("tolerance", tolerance))
+        tolerance = RESIDUAL if tolerance is None else checks.number("tolerance", tolerance)
+        checks.positive("tolerance", tolerance)
         return solve_parameters(problem, start, tolerance, checks.whole("max_steps", max_steps, least=1))
     checks.kind("problem", problem, Problem, "a Problem")
     chosen: Any = _usual_method(problem) if method is None else method

@@ -28,7 +28,7 @@ from quenched.fields.model.likelihoods import GaussianData
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Operator, Waves
 from quenched.fields.model.problem import Problem
-from quenched.fields.theory.laplace import laplace
+from quenched.fields.theory.laplace import FLAT, laplace, prior_mode, pulls_at_shifts, shifts_of, unseen
 
 SOLVED = 1e-12
 """Tolerance of fields at which evidences are compared."""
@@ -96,18 +96,59 @@ class Weigher:
         frame = _Frame(K, by)
         found = self._exact(problem, frame, t) if self.exact else self._laplace(problem, frame, t, u)
         field, energy, log_evidence, half = found
+        norm, norm_slope = self._norm(problem, frame, t, u)
         off = frame.inside(_argument(problem, field) - t)
         bent = 0.5 * frame.cell * float(frame.form(off, off))
-        log_joint = -energy + 0.5 * frame.log_det - 0.5 * frame.rank * np.log(2 * np.pi)
+        log_joint = -energy - norm - 0.5 * frame.rank * np.log(2 * np.pi)
         known = -self.space.energy(theta)
         joint = np.zeros(len(u)) - self.space.slope(theta)
         if by is not None:
-            joint = joint + frame.slope(off, frame.inside(t)) + self._noise_slope(problem, field)
+            joint = joint + frame.slope(off, frame.inside(t)) - norm_slope + self._noise_slope(problem, field)
             half = half + joint
         self.seen = field
         moved = by is not None and bool(np.any(frame.pull(frame.inside(t)) != 0))
         return Look(u, theta, problem, field, bent, log_joint + known, log_evidence, frame.rank,
                     frame.log_det / max(frame.rank, 1),                    moved, known, joint, half)  # fmt: skip
+
+    def _norm(self, problem: Problem, frame: _Frame, t: np.ndarray, u: np.ndarray) -> tuple[float, np.ndarray]:
+        r"""$\ln Z(\theta)$ of the prior without its factors $\sqrt{2\pi}$, and its derivatives.
+
+        That of a prior of all fields, of which only the normalised ones are log-densities, is Laplace's integral over
+        these, see `quenched.fields.theory.laplace`.
+        """
+        null = problem.operator.null_space().reshape(-1, problem.grid.size)
+        if not pulls_at_shifts(problem, null):
+            return -0.5 * frame.log_det, np.zeros(len(u)) if frame.by is None else -0.5 * frame.own_trace()
+        grid, link = problem.grid, problem.link
+        energy, values, field = prior_mode(Problem(unseen(grid), link, problem.prior), shifts_of(grid))
+        kept = values > FLAT * values[-1]
+        norm = -energy - 0.5 * float(np.sum(np.log(values[kept])))
+        if frame.by is None:
+            return norm, np.zeros(len(u))
+        H = Problem(unseen(grid), link, problem.prior).expand(field).hessian()
+        values, vectors = np.linalg.eigh((H + H.T) / 2)
+        kept = values > FLAT * values[-1]
+        roots = (vectors[:, kept] / np.sqrt(values[kept])).T
+        half = self._follow(unseen(grid), field, roots, frame, t, u)
+        return norm, frame.slope(frame.inside(_argument(problem, field) - t), frame.inside(t)) + half
+
+    def _follow(
+        self, data: Any, field: np.ndarray, roots: np.ndarray, frame: _Frame, t: np.ndarray, u: np.ndarray
+    ) -> np.ndarray:
+        """Minus half the derivatives of the logarithm of det H, where H also follows the field."""
+        link, half = self.space.problem.link, np.zeros(len(u))
+        problem = Problem(data, link, self.space.hold(self.space.unpack(u, self.choices)).prior)
+        off = frame.inside(_argument(problem, field) - t)
+        for i, unit in enumerate(np.eye(len(u))):
+            pull = frame.cell * frame.outside(frame.bend(i, off) - frame.pull(frame.inside(t))[i])
+            along = -roots.T @ (roots @ _back(problem, field, pull))  # of the field
+            total = 0.0
+            for place, weight in STENCIL:
+                prior = self.space.hold(self.space.unpack(u + place * STEP * unit, self.choices)).prior
+                H = Problem(data, link, prior).expand(field + place * STEP * along.reshape(field.shape)).hessian()
+                total += weight / STEP * float(np.sum((roots @ H) * roots))
+            half[i] = -0.5 * total
+        return half
 
     def _noise_slope(self, problem: Problem, field: np.ndarray) -> np.ndarray:
         """Of minus the energy of the data by the noise: half of the misfit less half of the number of rows."""
@@ -159,17 +200,7 @@ class Weigher:
         if not (problem.link.linear or problem.link.exponential):
             raise InputError(f"Hyperparameters must go with LogDensity, Shifted, Logits or Direct, but the link is "
                              f"{type(problem.link).__name__}.")  # fmt: skip
-        roots, off = posterior.roots, frame.inside(_argument(problem, fit.field) - t)
-        half = np.zeros(len(u))
-        for i, unit in enumerate(np.eye(len(u))):
-            pull = frame.cell * frame.outside(frame.bend(i, off) - frame.pull(frame.inside(t))[i])
-            along = -roots.T @ (roots @ _back(problem, fit.field, pull))  # of the field
-            total = 0.0
-            for place, weight in STENCIL:
-                there = self.space.hold(self.space.unpack(u + place * STEP * unit, self.choices))
-                H = there.expand(fit.field + place * STEP * along.reshape(fit.field.shape)).hessian()
-                total += weight / STEP * float(np.sum((roots @ H) * roots))
-            half[i] = -0.5 * total
+        half = self._follow(problem.likelihood, fit.field, posterior.roots, frame, t, u)
         return fit.field, fit.energy, posterior.log_evidence, half
 
 
@@ -242,16 +273,16 @@ class _Frame:
             return D.reshape(len(D), -1) @ np.diag(inverse)
         return np.einsum("ij,kji->k", inverse, D)
 
-    def slope(self, off: np.ndarray, t: np.ndarray) -> np.ndarray:
-        r"""Derivatives of $-E + \frac12 \ln\det' M$ at a fixed field."""
+    def own_trace(self) -> np.ndarray:
+        r"""$\mathrm{Tr}\, K^\# \partial_i K$, the derivatives of $\ln\det' K$."""
         D = self.by.operator  # pyright: ignore[reportOptionalMemberAccess]
-        pull = self.pull(t)
-        if self.waves:
-            inverse = np.divide(1.0, self.values, out=np.zeros_like(self.values), where=self.values > 0)
-            trace = D.reshape(len(D), -1) @ inverse
-        else:
-            values, vectors = self.K.spectrum
-            inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
-            trace = np.einsum("ij,kji->k", (vectors * inverse) @ vectors.T, D)
-        bent = np.array([off @ self.bend(i, off) for i in range(len(D))])
-        return 0.5 * trace - 0.5 * self.cell * bent + self.cell * pull @ off
+        values, vectors = (self.values, None) if self.waves else self.K.spectrum
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+        if vectors is None:
+            return D.reshape(len(D), -1) @ inverse
+        return np.einsum("ij,kji->k", (vectors * inverse) @ vectors.T, D)
+
+    def slope(self, off: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """Derivatives of minus the prior's energy at a fixed field."""
+        bent = np.array([off @ self.bend(i, off) for i in range(len(self.by.operator))])  # pyright: ignore[reportOptionalMemberAccess]
+        return self.cell * self.pull(t) @ off - 0.5 * self.cell * bent

@@ -131,8 +131,8 @@ def measure(
         >>> grid = fields.Grid(over=[fields.Axis(0, 9, points=10, ends=fields.Periodic())])
         >>> law = fields.TrueDensity(grid, (1 + np.cos(np.arange(10) * np.pi / 5)) / 10)
         >>> rule = fields.MaximumPosterior(fields.LogDensity(grid), fields.Gaussian(fields.Laplacian(grid)))
-        >>> points = fields.measure(law, rule, examples=[10, 100], runs=10, key=jax.random.key(0))
-        >>> bool(points.test_error[0] > points.test_error[1])
+        >>> points = fields.measure(law, rule, examples=50, runs=10, key=jax.random.key(0))
+        >>> bool(points.test_error > points.training_error)
         True
     """
     question = SCIENCE.ask(law, rule, sweep, examples=examples, least=1)

@@ -43,6 +43,7 @@ from scipy.special import ndtri
 from quenched.core import checks
 from quenched.core.types import QUICK, Array, InputError, double
 from quenched.fields.model.either import Mixture, log_sum, resolve, uncertain
+from quenched.fields.model.grid import Grid
 from quenched.fields.model.likelihoods import DensityData
 from quenched.fields.model.links import Density, Direct
 from quenched.fields.model.operators import Modes, PlateModes
@@ -145,13 +146,18 @@ def _log_density_slopes(problem: Problem, field: Array) -> Array:
     return jax.jacfwd(lambda f: problem.link.log_density(problem.link.project(f)))(field)
 
 
-def laplace(problem: Problem, fit: Any, *, unit_information: bool = False) -> Laplace:
+def laplace(
+    problem: Problem, fit: Any, *, unit_information: bool = False, probes: int | None = None, seed: int = 0
+) -> Laplace:
     """Laplace's approximation at a field of least energy.
 
     Args:
         problem: what was asked.
         fit: where the energy is least, from `solve` or `regress`: the fit, or its field.
         unit_information: whether free directions of the prior have that of unit information in the evidence.
+        probes: None for dense algebra. On large grids, the number of random vectors from whose products with the
+            Hessian the evidence is estimated, with its error: `log_evidence_error`.
+        seed: of these vectors.
 
     Raises:
         InputError: for densities bounded by zero, at which the posterior is no Gaussian, or a field that is no minimum
@@ -165,11 +171,24 @@ def laplace(problem: Problem, fit: Any, *, unit_information: bool = False) -> La
     if uncertain(problem.prior) and resolve(problem.prior).beta != 1:
         raise InputError("Argument `problem` must have alternatives at `beta=1`, because at another temperature "
                          f"energies are no log-probabilities, but it is {resolve(problem.prior).beta:g}.")  # fmt: skip
+    if probes is not None:
+        return _probe(problem, fit, unit_information, checks.whole("probes", probes, least=1), seed)
     if isinstance(getattr(fit, "modes", None), Modes):
         if fit.modes.grid != problem.grid:
             raise InputError("Argument `fit` must be of this problem, but it lives on another grid.")
         return _in_modes(problem, fit, unit_information)
     return _on_points(problem, problem.grid.check("fit", getattr(fit, "field", fit)), unit_information)
+
+
+@double
+def _probe(problem: Problem, fit: Any, unit_information: bool, probes: int, seed: int) -> Laplace:
+    """By products with random vectors."""
+    from quenched.fields.theory.probing import probe
+
+    if unit_information:
+        raise InputError("Argument `unit_information` must be False with `probes`, but it is True.")
+    field = problem.grid.check("fit", getattr(fit, "field", fit))
+    return probe(problem, field, probes, checks.whole("seed", seed, least=0), _least(problem))
 
 
 def _in_modes(problem: Problem, fit: Any, unit_information: bool) -> Laplace:
@@ -202,22 +221,38 @@ def _prior_norm(problem: Problem, prior: Mixture, null: np.ndarray) -> tuple[flo
     """
     grid, link = problem.grid, problem.link
     d_K = grid.size - len(null)
-    shifts = np.kron(np.eye(grid.blocks[0]), np.ones((1, grid.blocks[1]))) / np.sqrt(grid.blocks[1])
-    pulled = np.linalg.norm(shifts - (shifts @ null.T) @ null) > np.sqrt(FLAT)
-    if not link.exponential or link.linear or not pulled:
+    shifts = shifts_of(grid)
+    if not pulls_at_shifts(problem, null):
         return prior.log_norm() - 0.5 * d_K * np.log(grid.cell), d_K
-    none = DensityData(None, None, np.zeros(grid.shape))
+    none = unseen(grid)
     each, d_K = [], grid.size
     for weight, one in zip(prior.log_weights, prior.gaussians, strict=True):
-        energy, values = _prior_mode(Problem(none, link, one), shifts)
+        energy, values, _ = prior_mode(Problem(none, link, one), shifts)
         kept = values[values > FLAT * values[-1]]
         each.append(weight - energy - 0.5 * np.sum(np.log(kept)))
         d_K = min(d_K, len(kept))
     return log_sum(np.array(each)).item(), d_K
 
 
-def _prior_mode(empty: Problem, shifts: np.ndarray) -> tuple[float, np.ndarray]:
-    """The least energy of a Gaussian prior among normalised log-densities, and the curvatures there."""
+def shifts_of(grid: Grid) -> np.ndarray:
+    """Shifts of a log-density, one for each x, as orthonormal rows."""
+    return np.kron(np.eye(grid.blocks[0]), np.ones((1, grid.blocks[1]))) / np.sqrt(grid.blocks[1])
+
+
+def unseen(grid: Grid) -> DensityData:
+    """No data."""
+    return DensityData(None, None, np.zeros(grid.shape))
+
+
+def pulls_at_shifts(problem: Problem, null: np.ndarray) -> bool:
+    """Whether a prior with this null space is one of all fields, of which only some are log-densities."""
+    shifts = shifts_of(problem.grid)
+    pulled = np.linalg.norm(shifts - (shifts @ null.T) @ null) > np.sqrt(FLAT)
+    return bool(problem.link.exponential and not problem.link.linear and pulled)
+
+
+def prior_mode(empty: Problem, shifts: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """The least energy of a Gaussian prior among normalised log-densities, the curvatures there, and the field."""
     field = np.array(empty.prior.mean, dtype=np.float64)  # pyright: ignore[reportAttributeAccessIssue]
     at = empty.expand(field)
     for _ in range(STEPS):
@@ -225,15 +260,15 @@ def _prior_mode(empty: Problem, shifts: np.ndarray) -> tuple[float, np.ndarray]:
         values, vectors = np.linalg.eigh((H + H.T) / 2 + np.max(np.abs(H)) * shifts.T @ shifts)
         step = -vectors @ ((vectors.T @ at.slope) / np.maximum(np.abs(values), FLAT * values[-1]))
         gain, length = -float(at.slope @ step), 1.0
-        if gain < SMALL:
-            break
         there = empty.expand(field + step.reshape(field.shape))
         while there.energy > at.energy and length > SMALL:
             length /= 2
             there = empty.expand(field + length * step.reshape(field.shape))
         field, at = field + length * step.reshape(field.shape), there
+        if gain < SMALL:
+            break
     H = at.hessian()
-    return at.energy, np.linalg.eigvalsh((H + H.T) / 2)
+    return at.energy, np.linalg.eigvalsh((H + H.T) / 2), field
 
 
 def _unit(problem: Problem, block: np.ndarray) -> float:

@@ -94,10 +94,10 @@ def state(
     Examples:
         >>> import jax
         >>> from quenched import outliers
-        >>> rule = outliers.SoftSelection()
-        >>> with jax.enable_x64(True):
-        ...     R = jax.jit(lambda eta: outliers.theory.state(outliers.Contaminated(10.0, eta), rule, 20.0).R)
-        ...     round(float(R(2.0)), 4)
+        >>> law, rule = outliers.Contaminated(10.0, eta=2.0), outliers.SoftSelection()
+        >>> with jax.enable_x64(True):  # also inside `jax.jit`, `jax.vmap` and `jax.grad`
+        ...     found = outliers.theory.state(law, rule, 20.0)
+        >>> round(float(found.R), 4)
         0.9371
     """
     require_double("outliers.theory.state")

@@ -170,7 +170,7 @@ def mixture_claims(made: dict[int, Figure], *, quick: bool) -> list[Claim]:
         Claim("figure 26", "convergence is very fast when starting from a template", "very fast", f"{steps[26]} iterations, {steps[23]} at λ = 0.5 and {steps[27]} at λ = 0.1", ours, below(steps[26], steps[23], what="iterations") & below(steps[23], steps[27], what="iterations at λ = 0.5")),
         Claim("figure 27", "a small λ has a small training error and a test error that grows", "overfitting", f"training error {training[27]:.4f}, {training[23]:.4f} at λ = 0.5; the test error ends {rises:.4f} above its least value",
               ours, below(training[27], training[23], what="training error") & above(rises, 1e-3, what="rise of the test error")),
-        Claim("figure 28", "a nearly stable solution near the second template decays into one near the first", "a_1 from 0 to 1", f"a_1 = {a_1[0]:.3f} at the start and {a_1[-1]:.3f} at the end, {len(a_1)} iterations",
+        Claim("figure 28", "a nearly stable solution near the second template decays into one near the first", "a_1 from 0 to 1", f"a_1 = {a_1[0]:.3f} at the start and {a_1[-1]:.3f} at the end, {len(a_1)} iterations; at λ = 0.5 (figure 24) it is {float(run[24].coefficient[0, 0]):.3f} and {float(run[24].coefficient[0, -1]):.3f}",
               ours, _if_it_holds(below(a_1[0], 0.5, what="a_1 at the start") & above(a_1[-1], 0.5, what="at the end"))),
         Claim("section 7.4.2", "prior mixtures have metastable solutions", "typically", "; ".join(f"λ = {s:g}: two minima for {two[s]} of {seeds}" for s in STRENGTHS), f"{seeds} sets of 50 points, five starts each",
               below(two[0.1], 0, what="sets with two minima at λ = 0.1") & above(two[2.0], seeds, what="at λ = 2")),

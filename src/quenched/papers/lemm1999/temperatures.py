@@ -19,6 +19,7 @@ from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import GaussianData
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Mass
+from quenched.fields.model.potentials import Cup
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.theory.mean_field import find_bifurcations, mean_field
@@ -189,8 +190,8 @@ def figure_11(*, quick: bool = False, key: Any = None) -> Figure:
 
 
 def cup(s: Any, height: float, width: float, power: float) -> np.ndarray:
-    r"""$a\,[1 - 1/(1 + (|s|/b)^\gamma)]$."""
-    return np.asarray(height * (1 - 1 / (1 + (np.abs(np.asarray(s, float)) / width) ** power)))
+    """The declared potential at some differences."""
+    return np.asarray(Cup(height=height, width=width, power=power).value(np.asarray(s, float)))
 
 
 def figure_12(*, quick: bool = False, key: Any = None) -> Figure:
