@@ -66,7 +66,7 @@ class Seen:
 
 def ends_of(rows: np.ndarray) -> np.ndarray:
     """The least and the largest value of each column `[columns, 2]`."""
-    return np.stack([rows.min(axis=0), rows.max(axis=0)], axis=1)
+    return np.array([(x.min(), x.max()) for x in rows.T])
 
 
 def count(grid: Grid, rows: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
