@@ -165,6 +165,7 @@ def test_the_preconditioner_is_exact_with_all_modes_in_its_block():
     v = jnp.asarray(np.random.default_rng(0).normal(size=problem.grid.shape))
     np.testing.assert_allclose(M.solve(v).ravel(), np.linalg.solve(H, v.ravel()), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(M.spread(M.gather(v)), M.solve(v), atol=SAME)
+    np.testing.assert_allclose(M.spread(M.coordinates(v)), v, atol=SAME)
     assert float(M.logdet()) == pytest.approx(np.linalg.slogdet(H)[1], rel=SAME)
 
 
