@@ -64,6 +64,7 @@ def test_long_axes_have_the_operators_of_short_ones(monkeypatch):
     field, even = np.random.default_rng(0).normal(size=(2, *grid.shape)), fields.Laplacian(grid, X, Y)
     dense = K.apply(field), K.solve(field), even.null_space()
     monkeypatch.setattr(operators, "FAST", 0)
+    np.testing.assert_allclose(np.sum(dense[2] ** 2, axis=(1, 2, 3)), 1.0, rtol=MACHINE)
     for fast, one in zip((K.apply(field), K.solve(field), even.null_space()), dense, strict=True):
         np.testing.assert_allclose(fast, one, atol=MACHINE * np.abs(one).max())
 
@@ -75,6 +76,9 @@ def test_a_plate_is_the_sum_of_its_squared_differences():
     twist = np.diff(np.diff(phi, axis=0), axis=1) * 9 * 6
     total = sum(float(np.sum(part**2)) for part in bends) + 2 * float(np.sum(twist**2))
     np.testing.assert_allclose(float(np.sum(phi * K.apply(phi))), total / 3, rtol=MACHINE)
+    slopes = [np.diff(phi, axis=0) * 9, np.diff(phi, axis=1) * 6]
+    total = sum(float(np.sum(part**2)) for part in slopes)
+    np.testing.assert_allclose(float(np.sum(phi * fields.ThinPlate(grid, 1).apply(phi))), total / 3, rtol=MACHINE)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -161,6 +165,7 @@ def test_the_preconditioner_is_exact_with_all_modes_in_its_block():
     v = jnp.asarray(np.random.default_rng(0).normal(size=problem.grid.shape))
     np.testing.assert_allclose(M.solve(v).ravel(), np.linalg.solve(H, v.ravel()), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(M.spread(M.gather(v)), M.solve(v), atol=SAME)
+    np.testing.assert_allclose(M.spread(M.coordinates(v)), v, atol=SAME)
     assert float(M.logdet()) == pytest.approx(np.linalg.slogdet(H)[1], rel=SAME)
 
 
