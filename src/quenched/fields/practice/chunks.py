@@ -19,7 +19,7 @@ from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.practice import counting
 from quenched.fields.practice.counting import MOST, Seen
 
-FINER = {1: 16, 2: 4, 3: 2}
+FINER = {1: 16, 2: 2, 3: 1}
 """By dimension: cells of the refinement to one of the grid."""
 SOME = 4_000
 """Rows at equal distances, of a chunk or of several, from which the middle half of all is known."""
