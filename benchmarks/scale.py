@@ -138,7 +138,8 @@ def added(found: list[dict[str, Any]]) -> float:
 
 def ask(arguments: list[str], name: str | None) -> Any:
     """The answer of a process of its own."""
-    environment = dict(os.environ) | ({"JAX_PLATFORMS": name} if name else {})
+    environment = {"MALLOC_MMAP_THRESHOLD_": "1000000", **os.environ}  # arrays that are freed go back to the system
+    environment |= {"JAX_PLATFORMS": name} if name else {}
     command = [sys.executable, "-m", "benchmarks.scale", *arguments]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as child:
         last = ""
