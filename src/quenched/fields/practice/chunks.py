@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from quenched.core import checks
+from quenched.core.system import load_extra
 from quenched.core.types import InputError
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.practice import counting
@@ -128,12 +129,11 @@ def counting_weights(sample_weight: Any, rows: int) -> np.ndarray:
 
 def _fold(each: Callable[..., Any], parts: list[Any], both: Callable[[list[Any]], Any], argument: Any) -> Any:
     """The results of all chunks, put together as they come."""
-    import dask
-
-    level = [dask.delayed(each, pure=False)(*part, argument) for part in parts]  # pyright: ignore[reportPrivateImportUsage]
+    dask = load_extra("dask", extra="cluster", purpose="A Dask collection")
+    level = [dask.delayed(each, pure=False)(*part, argument) for part in parts]
     while len(level) > 1:
-        level = [dask.delayed(both)(level[i : i + TOGETHER]) for i in range(0, len(level), TOGETHER)]  # pyright: ignore[reportPrivateImportUsage]
-    return dask.compute(level[0])[0]  # pyright: ignore[reportPrivateImportUsage]
+        level = [dask.delayed(both)(level[i : i + TOGETHER]) for i in range(0, len(level), TOGETHER)]
+    return dask.compute(level[0])[0]
 
 
 def _read(rows: Any, weights: Any, columns: int) -> tuple[np.ndarray, np.ndarray | None]:

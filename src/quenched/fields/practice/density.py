@@ -43,7 +43,7 @@ RATIO = {1: 3.0, 2: 5.0, 3: 8.0}
 part in a hundred."""
 SURE = 100.0
 """At the first strength the prior is so many times as sure as the data of the smoothest mode that is not free."""
-SHARP = 1e-11
+SHARP = 1e-14
 """The gain of the last step to a minimum, in nats: what is left is a millionth of the band."""
 LOST, STRIDE, FAR = 12.0, 3, 100.0
 """A path ends when the logarithm of the evidence is so much below its best; of how many strengths one is tried, before
