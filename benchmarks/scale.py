@@ -119,7 +119,7 @@ def measure(points: int, strength: float, count: int) -> dict[str, Any]:
         "iteration_wall_s": last_wall / last.levels[-1].products, "iteration_cpu_s": last_cpu / last.levels[-1].products,
         "levels": [[one.shape[0], one.steps, one.products, one.gradient] for one in fit.levels],
         "iterations": fit.levels[-1].products, "iterations_all_grids": sum(one.products for one in fit.levels),
-        "arrays": (peak - before) / (8.0 * points**2), "peak_bytes": peak,
+        "arrays_and_programs": (peak - before) / (8.0 * points**2), "peak_bytes": peak,
         "device": f"{device.platform}: {device.device_kind}", "device_peak_bytes": stats.get("peak_bytes_in_use"),
     }  # fmt: skip
 
@@ -130,9 +130,16 @@ def growth(found: list[dict[str, Any]], key: str) -> float:
     return float(np.polyfit(size, value, 1)[0])
 
 
+def added(found: list[dict[str, Any]]) -> float:
+    """Arrays of the grid by which the peak of memory grows between the two largest grids: programs take no part."""
+    less, more = found[-2:]
+    return (more["peak_bytes"] - less["peak_bytes"]) / (8.0 * (more["points"] ** 2 - less["points"] ** 2))
+
+
 def ask(arguments: list[str], name: str | None) -> Any:
     """The answer of a process of its own."""
-    environment = dict(os.environ) | ({"JAX_PLATFORMS": name} if name else {})
+    environment = {"MALLOC_MMAP_THRESHOLD_": "1000000", **os.environ}  # arrays that are freed go back to the system
+    environment |= {"JAX_PLATFORMS": name} if name else {}
     command = [sys.executable, "-m", "benchmarks.scale", *arguments]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as child:
         last = ""
@@ -177,6 +184,7 @@ def main() -> None:
         "rows": chosen.rows, "tolerance": TOLERANCE, "choice": choice, "grids": found,
         "exponent_cpu": growth(found, "iteration_cpu_s") if len(found) > 1 else None,
         "exponent_wall": growth(found, "iteration_wall_s") if len(found) > 1 else None,
+        "arrays": added(found) if len(found) > 1 else None,
         "iterations_ratio": found[-1]["iterations"] / found[0]["iterations"],
         "load": os.getloadavg()[0], "cores": os.cpu_count(), "machine": platform.machine(),
     }  # fmt: skip

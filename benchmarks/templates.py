@@ -36,6 +36,8 @@ from benchmarks.worker import HOME, SINGLE
 
 RESULTS = Path(__file__).resolve().parent / "results" / "templates.json"
 ROWS, SEEDS, NEW = (12, 50, 200), 50, 10_000
+ENOUGH = 20
+"""Seeds for which a ratio means something."""
 FLOOR = 1e-12
 """Least probability and density that is counted."""
 END, BINS = 4.0, 64
@@ -87,6 +89,18 @@ def ours(x: np.ndarray) -> Answer:
     found = f.weigh(f.Problem(f.DensityData(x), f.Logits(grid), f.either(*priors)), start=f.Uniform())
     half = len(priors) // 2
     return float(found.probabilities[:half].sum()), np.asarray(found.mean)
+
+
+def told(x: np.ndarray) -> Answer:
+    """Ours, told the true covariance of the distortion: what can be known."""
+    from quenched import fields as f
+
+    grid = f.Grid(over=[f.Axis(PLACES[0], PLACES[-1], points=BINS)])
+    C = SIZE**2 * np.exp(-0.5 * ((PLACES[:, None] - PLACES) / LENGTH) ** 2) + 1e-4 * np.eye(BINS)
+    K = f.Dense(grid, np.linalg.inv(C) / grid.cell)
+    priors = [f.Gaussian(K, mean=np.log(shape)) for shape in SHAPES]
+    found = f.weigh(f.Problem(f.DensityData(x), f.Logits(grid), f.either(*priors)), start=f.Uniform())
+    return float(found.probabilities[0]), np.asarray(found.mean)
 
 
 def gaussian_process(x: np.ndarray) -> Answer:
@@ -167,8 +181,10 @@ def nifty(x: np.ndarray) -> Answer:
 
 BARE = "likelihood ratio of the bare shapes"
 """No package: what a statistician would compute by hand."""
+TOLD = "quenched, told the true covariance"
+"""What nobody knows: nothing can be expected to be better."""
 SIDES: dict[str, dict[str, Callable[[np.ndarray], Answer]]] = {
-    "ours": {"quenched, weigh": ours, "scikit-learn, GP with either mean": gaussian_process, BARE: bare},
+    "ours": {"quenched, weigh": ours, "scikit-learn, GP with either mean": gaussian_process, BARE: bare, TOLD: told},
     "nifty": {"NIFTy re, two runs and ELBO": nifty},
 }
 OURS = "quenched, weigh"
@@ -268,11 +284,11 @@ def page_section(found: dict[str, Any]) -> str:
         for whole in dict.fromkeys((found["seeds"], few)):
             label, these = f"{whole} seeds", gather(found["answers"], whole)
             scores = {c["model"]: c["brier"] for c in these if c["rows"] == rows and c["seeds"] - c["failed"] >= whole}
-            peers = {model: score for model, score in scores.items() if model not in (OURS, BARE)}
+            peers = {model: score for model, score in scores.items() if model not in (OURS, BARE, TOLD)}
             if OURS in scores and peers:
                 best = min(peers, key=lambda model: peers[model])
                 ratios.append((rows, label, f"{scores[OURS]:.4f}", f"{peers[best]:.4f} ({best})",
-                               f"{scores[OURS] / peers[best]:.2f}"))  # fmt: skip
+                               f"{scores[OURS] / peers[best]:.2f}" if whole >= ENOUGH else "too few seeds"))  # fmt: skip
     missing = "".join(f" Not asked: {side} ({why})." for side, why in found.get("missing", {}).items())
     return "\n\n".join([
         "## Which of two shapes is it?",
@@ -282,8 +298,10 @@ def page_section(found: dict[str, Any]) -> str:
         f"10,000 new rows, less the truth's. Measured on {found['machine']}{missing}",
         page.table(("model", "rows", "seeds", "log-probability", "Brier score", "log-density", "processor s"), lines),
         page.table(("rows", "compared on", "our Brier score", "best package's", "ratio"), ratios),
-        "Which shape it is the bare likelihoods say about as well in 12 and 50 rows; in 200 they are too sure, and at every number "
-        "of rows they miss the density.",
+        "Told the true covariance of the distortion one does no better in 12 and 50 rows: there is nothing left to win there, and "
+        "which shape it is the likelihoods of the bare shapes say about as well. In 200 rows these are too sure, and at every "
+        "number of rows they miss the density. NIFTy's bounds were about as good as our evidence where it was "
+        "asked, for some seventy times the work.",
     ])  # fmt: skip
 
 

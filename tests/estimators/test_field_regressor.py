@@ -125,3 +125,39 @@ def test_a_function_of_two_columns():
     assert len(model.grid_) == 2
     flat = FieldRegressor(points=16).fit(X, 1 + 2 * X[:, 0] - X[:, 1])
     np.testing.assert_allclose(flat.predict([[2.0, -3.0]]), 8, atol=1e-6)
+
+
+FUNCTIONS = [lambda x: np.sin(2 * np.pi * x), lambda x: 4 * (x - 0.5) ** 2, lambda x: np.tanh(8 * (x - 0.5))]
+
+
+def test_the_band_of_few_rows_covers_as_often_as_it_says():
+    covered = []
+    for i, truth in enumerate(FUNCTIONS):
+        for seed in range(5):
+            draw = np.random.default_rng([seed, i])
+            X = draw.random((10, 1))
+            model = FieldRegressor().fit(X, truth(X[:, 0]) + 0.2 * draw.normal(size=10))
+            at = np.linspace(X.min(), X.max(), 20)
+            mean, deviation = model.predict(at[:, None], return_std=True)
+            covered.append(np.mean(np.abs(mean - truth(at)) < 1.645 * deviation))
+    assert 0.83 < np.mean(covered) < 0.97  # the most probable alone: 0.7
+
+
+def test_few_rows_are_a_mixture_of_strengths_and_noises():
+    X, y = waves(20)
+    grid = regression.grid_for(X)
+    model, ones = regression.learn(grid, X, y, np.ones(20), order=2), np.ones(20)
+    means, inside, logs = [], [], []
+    for strength in np.geomspace(1e-7, 1e0, 15):
+        for noise in np.geomspace(0.08, 0.6, 6) ** 2:
+            one = regression.learn(grid, X, y, ones, order=2, strength=strength, noise=noise)
+            logs.append(one.log_evidence + np.log(noise))  # two polynomials, as wide as the values
+            means.append(one.mean)
+            inside.append(one.variance)
+    share = np.exp(np.array(logs) - max(logs))
+    share /= share.sum()
+    mean = share @ np.array(means)
+    between = share @ (np.array(means) - mean) ** 2
+    seen = slice(20, 180)  # where the rows are
+    assert np.max(np.abs(model.mean - mean)[seen] / np.sqrt(model.variance)[seen]) < 0.1
+    np.testing.assert_allclose(model.variance[seen], (share @ np.array(inside) + between)[seen], rtol=0.15)

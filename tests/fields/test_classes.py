@@ -63,3 +63,16 @@ def test_f296_the_solution_is_made_of_the_slopes_at_the_rows(loss):
     inverse = prior.operator.solve(-slope / grid.cell)
     rest = fit.field - prior.mean - inverse  # a straight line
     np.testing.assert_allclose(rest - null.T @ (null @ rest), 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("away", [0.0, 1.0, 10.0])
+def test_rows_on_the_straight_sides_of_a_loss_are_solved(away):
+    """There the data have no curvature, and straight lines none in the prior: the Hessian is singular at the start."""
+    rng, axis = np.random.default_rng(0), f.Axis(-2, 2, points=9)
+    x, y = rng.choice(axis.coordinates, 9), np.sign(rng.normal(size=9)) + away
+    grid = f.Grid(given=[axis])
+    prior = f.Gaussian(0.5 * f.Difference(grid, axis, 2), mean=0.3 * axis.coordinates)
+    problem = f.Problem(f.NoisyData(x, y, f.HuberNoise(0.3)), f.Direct(grid), prior)
+    fit = f.solve(problem)
+    assert fit.converged
+    assert np.max(np.abs(problem.expand(fit.field).slope)) < 1e-6

@@ -282,3 +282,17 @@ def test_templates_and_rough_fields_are_weighed_with_the_smooth_ones():
     priors = [sum(t.prior for t in trials if (t.components > 0) == kind) for kind in (True, False)]
     assert priors[0] == pytest.approx(density.TEMPLATES)
     assert priors[1] < 1 - density.TEMPLATES + 0.2  # paths end early; a rough field stands for two strengths
+
+
+@pytest.mark.parametrize("n", [200, 4000])
+def test_strengths_that_are_not_tried_do_not_matter(n, monkeypatch):
+    rows = mixture(n, 0)[:, None]
+    grid = density.grid_for(rows, np.ones(n), bounds=[(None, None)], points=[100], extend=False)
+    counts = grid.counts(rows)
+    few = density.estimate(grid, counts)
+    for name, value in (("STRIDE", 1), ("FAR", np.inf), ("HOPELESS", np.inf)):
+        monkeypatch.setattr(density, name, value)
+    every = density.estimate(grid, counts)
+    assert len(few.mixture.trials) < 0.8 * len(every.mixture.trials)
+    assert np.max(np.abs(few.log_density - every.log_density) / every.deviation) < 1e-3
+    np.testing.assert_allclose(few.deviation, every.deviation, rtol=1e-3)

@@ -55,7 +55,7 @@ def test_the_variance_from_products_is_that_from_the_points():
 
 @pytest.fixture(scope="module")
 def space():
-    X = TRUTH.rvs(2000, random_state=0)
+    X = TRUTH.rvs(1900, random_state=0)
     begin = time.process_time()
     model = FieldDensity().fit(X)
     return X, model, time.process_time() - begin

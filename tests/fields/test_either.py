@@ -1,5 +1,6 @@
 """Alternatives: energies, normalisation, exact posteriors, minima and temperatures."""
 
+import dataclasses
 import itertools
 
 import jax
@@ -21,6 +22,7 @@ from quenched.fields.model.operators import Difference, Filter, Laplacian, Mass
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.practice import alternatives
 from quenched.fields.practice.alternatives import weigh
 from quenched.fields.theory.laplace import laplace
 from quenched.fields.theory.mean_field import find_bifurcations, mean_field
@@ -221,7 +223,7 @@ def test_evidence_does_not_depend_on_how_a_prior_is_written():
     assert laplace(waves, solve(waves, modes=True)).log_evidence == pytest.approx(regress(waves).log_evidence, abs=SAME)
 
 
-def test_shares_of_minima_and_alternatives():
+def test_shares_of_minima_and_alternatives(monkeypatch):
     far = either(*(Gaussian(40.0 * SMOOTH, mean=s * X) for s in (1, -1)), weights=[0.4, 0.6])
     problem = Problem(DATA, Direct(LINE), far)
     found, exact = weigh(problem), regress(problem)
@@ -233,6 +235,10 @@ def test_shares_of_minima_and_alternatives():
     assert float(minima.share.sum()) == pytest.approx(1)
     first = minima.responsibility.values.argmax(axis=1)  # far apart, minima are alternatives
     np.testing.assert_allclose(minima.share, exact.probabilities[first], atol=0.01)
+    monkeypatch.setattr(
+        alternatives, "solve", lambda *args, **options: dataclasses.replace(solve(*args, **options), met=())
+    )
+    assert float(weigh(problem).minima.energy[0]) == pytest.approx(float(minima.energy[0]))  # nothing arrived
     low, high = found.band(0.5)
     assert np.all(low < high)
     below = sum(b * stats.norm.cdf(high[2], part.mean[2], part.variance[2] ** 0.5)

@@ -115,6 +115,20 @@ def test_what_is_computed_on_the_host_is_the_derivative_of_the_energy(name, doub
     np.testing.assert_allclose(curvature.project(modes), U.T @ H @ U, atol=ALGEBRA)
 
 
+def test_rows_on_points_of_the_grid_stay_where_they_are():
+    """Shares of zero are left out of the matrix of the rows, and not out of the rows."""
+    axis = f.Axis(0, 1, points=5, tails=(0.0, 0.0))
+    data = f.ClassData(np.array([[0.25, 0.5], [0.3, 0.75], [1.0, 0.0]]), [0, 1, 0], sums=True)
+    grid = f.Grid(given=[f.Components(2), axis], over=[f.Components(2)])
+    placed = data.prepared(grid)
+    assert np.any(placed.shares == 0)
+    field = np.random.default_rng(0).normal(size=grid.shape)
+    before = placed.places.copy(), placed.shares.copy(), placed.expand(f.Logits(grid), field)[0]
+    after = placed.places, placed.shares, placed.expand(f.Logits(grid), field)[0]
+    for one, two in zip(before, after, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 @pytest.mark.parametrize("name", NOISES)
 def test_noise_is_a_normalised_density(name):
     noise = NOISES[name]

@@ -16,7 +16,7 @@ from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.switches import Jumps, Patches, Switches
-from quenched.fields.practice.locating import Alternation, Annealing, Exact, locate
+from quenched.fields.practice.locating import Alternation, Annealing, Exact, _push, locate
 from tests import tolerances
 
 SHORT = Grid(given=[Axis(0, 1.2, points=7)])
@@ -113,6 +113,19 @@ def test_annealing_and_mean_field_find_the_step_too():
     assert mean_field.outcome is Outcome.converged
     low, high = exact.band(0.9)
     assert np.mean((low < TRUTH) & (high > TRUTH)) > 0.8
+
+
+def test_mean_field_follows_the_exact_derivative_of_the_evidence():
+    x = SHORT.axes[0].coordinates
+    for prior in (Jumps(SHORT, 0.4, 0.7, mean=0.2), Patches(0.3 * Laplacian(SHORT), np.sin(4 * x), 0.5 * x, mass=5.0)):
+        asked, b = short(prior), np.linspace(0.2, 0.7, len(prior.first))
+
+        def evidence(b, asked=asked):
+            return regress(Problem(asked.likelihood, asked.link, asked.prior.hold(b))).log_evidence
+
+        steps = 1e-4 * np.eye(len(b))
+        slope = np.array([(evidence(b + e) - evidence(b - e)) / 2e-4 for e in steps])
+        np.testing.assert_allclose(_push(asked, prior, b, None)[0], -slope, rtol=1e-5, atol=tolerances.GRADIENT)
 
 
 def test_without_a_step_none_is_found():

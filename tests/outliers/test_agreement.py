@@ -5,6 +5,8 @@ theory is largest at alpha = 10, eta = 3, nearest to the instability: 0.8 in R, 
 or less elsewhere, except 0.6 at alpha = 5, eta = 2. At N = 500 that is below half a standard error of 40 runs.
 """
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -25,13 +27,11 @@ def soft_theory():
     return theory.curve(LAW, SoftSelection(), alpha=[5.0, 10.0, 20.0], eta=[0.0, 2.0, 2.4, 3.0], branch="informed")
 
 
-@pytest.fixture(scope="module")
-def soft_runs():
+@functools.cache
+def soft_runs(alpha):
     """From random starts; an independent sample for each alpha."""
-    return {
-        alpha: measure(LAW, SoftSelection(), alpha=alpha, size=500, runs=40, key=jax.random.key(int(alpha)), eta=etas)
-        for alpha, etas in SOFT.items()
-    }
+    key = jax.random.key(int(alpha))
+    return measure(LAW, SoftSelection(), alpha=alpha, size=500, runs=40, key=key, eta=SOFT[alpha])
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def hard_runs():
 
 
 @pytest.mark.parametrize("alpha", SOFT)
-def test_soft_selection_does_what_the_theory_says(soft_theory, soft_runs, alpha):
-    points = soft_runs[alpha]
+def test_soft_selection_does_what_the_theory_says(soft_theory, alpha):
+    points = soft_runs(alpha)
     assert np.all(points.outcome == "converged")
     found = quenched.agreement(soft_theory.sel(alpha=alpha), points, variables=VARIABLES)
     assert found.passed, found
@@ -68,11 +68,11 @@ def rejected(points, eta, wrong):
     return not quenched.agreement(theory, here).passed
 
 
-def test_the_printed_soft_formula_is_rejected(soft_runs, double):
+def test_the_printed_soft_formula_is_rejected(double):
     """One Newton step in place of the envelope. [dietrich1998, eq. (A2), erratum E1]"""
     wrong = printed.soft_state(Contaminated(10.0, 2.4), SoftSelection(), 5.0)
     assert float(wrong.Delta) == pytest.approx(0.3733, abs=5e-4)
-    assert rejected(soft_runs[5.0], 2.4, wrong)
+    assert rejected(soft_runs(5.0), 2.4, wrong)
 
 
 def test_the_printed_hard_formula_is_rejected(hard_runs, double):

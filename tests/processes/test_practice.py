@@ -1,5 +1,6 @@
 """The curve that falls back on draws, and tuning."""
 
+import functools
 import importlib
 
 import jax
@@ -51,21 +52,18 @@ def low_noise():
     }
 
 
-@pytest.fixture(scope="module")
-def honest():
-    return {
-        name: measure(*case, examples=SIZES, runs=125, key=jax.random.key(7), variance=False)
-        for name, case in low_noise().items()
-    }
+@functools.cache
+def honest(name):
+    return measure(*low_noise()[name], examples=SIZES, runs=125, key=jax.random.key(7), variance=False)
 
 
 @pytest.mark.parametrize("name", list(low_noise()))
 @pytest.mark.parametrize("cheapest", [False, True])
-def test_every_reported_size_may_be_trusted(honest, name, cheapest):
+def test_every_reported_size_may_be_trusted(name, cheapest):
     """Against 2,000 honest draws: within 3 of its own standard errors, or within 1.5% where the check passed."""
     law, rule = low_noise()[name]
     found = curve(law, rule, examples=SIZES, cheapest=cheapest, key=jax.random.key(8))
-    truth = honest[name]
+    truth = honest(name)
     assert int(truth.runs) * truth.attrs["draws"] == 2000
     for m in SIZES:
         one, two = found.sel(examples=m), truth.sel(examples=m)
@@ -78,7 +76,7 @@ def test_every_reported_size_may_be_trusted(honest, name, cheapest):
     assert "draws" in found.source.values
 
 
-def test_without_the_check_wrong_values_come_out(honest, monkeypatch):
+def test_without_the_check_wrong_values_come_out(monkeypatch):
     for name in ("OOB_TOLERANCE", "VARIANCE_TOLERANCE"):
         monkeypatch.setattr(trust, name, 10.0)
     monkeypatch.setattr(trust, "SHIFT_TOLERANCES", (10.0, 10.0))
@@ -86,7 +84,7 @@ def test_without_the_check_wrong_values_come_out(honest, monkeypatch):
     for name, (law, rule) in low_noise().items():
         found = curve(law, rule, examples=SIZES)
         assert set(found.source.values) == {"theory"}
-        worst[name] = float(np.max(np.abs(found.oob_error / honest[name].oob_error - 1)))
+        worst[name] = float(np.max(np.abs(found.oob_error / honest(name).oob_error - 1)))
     assert max(worst.values()) > 0.1, worst
 
 

@@ -49,8 +49,8 @@ class FieldDensity(DensityMixin, BaseEstimator):
             sequence of such pairs. Beyond a given bound the density is zero and its logarithm `-inf`; beyond an end
             that is not given it falls exponentially, by a factor of e in a fiftieth of the grid's length, and its
             logarithm is finite everywhere.
-        points: of the grid, for several columns a number or one for each; by default 200 or 400, of a plane 128 each
-            way, in space 48.
+        points: of the grid, for several columns a number or one for each; by default 200 or 400, of a plane 128 or 192
+            each way, in space 48 or 96, the more from 2,000 rows on.
         order: of the derivative that is small; by default 2, 3 and 4 are weighed.
         strength: $\lambda$, in coordinates in which the grid has unit length; by default all are weighed. It needs an
             order.

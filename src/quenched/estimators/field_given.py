@@ -54,9 +54,10 @@ class FieldRegressor(_Given):
     $$p(h) \propto \exp\Bigl(-\tfrac\lambda2 \int |\partial^k h|^2\Bigr), \qquad
     y_i \sim \mathcal N(h(x_i), \sigma^2) .$$
     Then the posterior is Gaussian and exact. Order $k$, strength $\lambda$ and noise $\sigma^2$ are those of most
-    evidence (see `quenched.fields.practice.regression`). Between points the function is linear, and it goes on so
-    beyond the ends of the grid, which lie a tenth of the range outside the data. Few rows, about ten, do not tell noise
-    from roughness: give one of them, or do not trust the deviation.
+    evidence (see `quenched.fields.practice.regression`). Fewer than 64 rows do not tell noise from roughness: unless
+    one is given, mean and deviation are those over all orders, strengths and noises, weighed by their evidence.
+    Between points the function is linear, and it goes on so beyond the ends of the grid, which lie a tenth of the range
+    outside the data.
 
     With another `loss` the noise has long tails, and a few wild values do not pull the function away; then function and
     deviation are those of Laplace's method (see `quenched.fields.practice.robust`).
@@ -74,7 +75,8 @@ class FieldRegressor(_Given):
         grid_: points `[G]`; for two columns a pair of arrays.
         mean_: the function at the points, of the grid's shape.
         variance_: its posterior variance there.
-        order_, strength_, noise_: given or found.
+        order_, strength_: given, or the most probable.
+        noise_: given, or the most probable; of few rows its mean.
         log_evidence_: logarithm of the probability density of the values.
         n_features_in_, feature_names_in_: columns seen in `fit`.
 

@@ -21,16 +21,19 @@ from quenched.fields.model.priors import And, Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.rows import RowData
 
+RATIO = 4
+"""Points of an axis for each of the coarser one: a solution is smooth, and each grid has programs of its own."""
+
 
 def coarsen(problem: Problem, least: int) -> Problem | None:
-    """The problem on a grid with half the points along all long axes; None if it has no coarse form.
+    """The problem on a grid with a quarter of the points along all long axes; None if it has no coarse form.
 
     Args:
         problem: likelihood x link x prior.
-        least: axes with fewer than twice as many points stay as they are.
+        least: axes with less than four times as many points stay as they are.
     """
     grid = problem.grid
-    axes = [_halved(axis) if axis.points >= 2 * least else axis for axis in grid.axes]
+    axes = [_thinned(axis) if axis.points >= RATIO * least else axis for axis in grid.axes]
     if all(new is old for new, old in zip(axes, grid.axes, strict=True)):
         return None
     coarse = Grid(given=axes[: len(grid.given)], over=axes[len(grid.given) :])
@@ -51,8 +54,8 @@ def carry(field: np.ndarray, old: Grid, new: Grid) -> np.ndarray:
     return np.sqrt(volumes[0] / volumes[1]) * Waves(new, np.ones(()), (0,) * len(new.axes)).from_modes(b)
 
 
-def _halved(axis: Axis) -> Axis:
-    n, m, h = axis.points, axis.points // 2, axis.spacing
+def _thinned(axis: Axis) -> Axis:
+    n, m, h = axis.points, axis.points // RATIO, axis.spacing
     if axis.tails is not None:
         return dataclasses.replace(axis, points=m)
     if isinstance(axis.ends, Periodic):

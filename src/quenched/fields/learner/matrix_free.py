@@ -28,10 +28,9 @@ from quenched.fields.learner.fitted import Fitted, FittedDensity, Level
 from quenched.fields.learner.sparse import Solver
 from quenched.fields.learner.starts import Start, Uniform, begin, usual
 from quenched.fields.model.links import Density, Direct
-from quenched.fields.model.operators import Mass, Waves
-from quenched.fields.model.preconditioner import precondition, resembling
+from quenched.fields.model.preconditioner import Ground, ground_of, precondition
 from quenched.fields.model.problem import Problem
-from quenched.fields.model.products import by_size, data_diagonal, data_slope, hessian_product, look, on_device
+from quenched.fields.model.products import compiled, data_slope, hessian_product, look, on_device
 
 FORCING, PRODUCTS = 0.1, 400
 """Newton's equation is solved to this share of its right side, or better; with so many products at most."""
@@ -54,7 +53,7 @@ class MatrixFree(Solver):
 
     def __check_init__(self):
         if self.coarsest is not None:
-            checks.whole("coarsest", self.coarsest, least=4)
+            checks.whole("coarsest", self.coarsest, least=2)
 
     def descend(self, problem: Problem, starts: Any, tolerance: float, max_steps: int) -> list[Any]:
         """Where it arrives from each of some starts, fits or fields; by default from the usual ones."""
@@ -77,12 +76,12 @@ class Task:
     """A problem where JAX computes, and what its preconditioner is made of."""
 
     problem: Problem
-    waves: Waves
+    ground: Ground
 
-    def look(self, field: Array) -> tuple[float, float, Array]:
-        """Energy, the part of the data, slope."""
-        (energy, loss), slope = _look(self.problem, field)
-        return float(energy), float(loss), slope
+    def look(self, field: Array) -> tuple[Array, tuple[float, float, Array]]:
+        """The projected field; energy, the part of the data, slope."""
+        field, (energy, loss), slope = _look(self.problem, field)
+        return field, (float(energy), float(loss), slope)
 
 
 @dataclasses.dataclass
@@ -116,7 +115,7 @@ class NewtonCG(MatrixFree):
 
     def minimise(self, task: Task, field: Array, enough: float, max_steps: int) -> Descent:
         """By steps that are halved until the energy falls."""
-        energy, loss, slope = task.look(field)
+        field, (energy, loss, slope) = task.look(field)
         norm, products, steps = _norm(slope), 0, []
         first, cell = max(norm, enough), task.problem.grid.cell
         for iteration in range(max_steps + 1):
@@ -124,7 +123,7 @@ class NewtonCG(MatrixFree):
             if norm <= enough or iteration == max_steps or not np.isfinite(energy + norm):
                 break
             share = min(FORCING, float(np.sqrt(norm / first)))
-            step, count = _direction(task.problem, task.waves, field, slope, share)
+            step, count = _direction(task.problem, task.ground, field, slope, share)
             products += int(count)
             found = _shorten(task, field, step, energy, norm, float(jnp.vdot(slope, step)))
             if found is None:
@@ -155,16 +154,16 @@ class LBFGS(MatrixFree):
         """In rounds, each with its own preconditioner; when energies are only rounding, steps are taken whole."""
         from quenched.fields.learner.quasi_newton import advance  # the package that it needs takes long to import
 
-        energy, loss, slope = task.look(field)
+        field, (energy, loss, slope) = task.look(field)
         norm, products, steps = _norm(slope), 0, []
         cell, whole, stuck = task.problem.grid.cell, False, False
         while True:
             steps.append((energy, loss, 0.0, float(jnp.max(jnp.abs(slope))) / cell))
             if norm <= enough or products >= max_steps or stuck or not np.isfinite(energy + norm):
                 break
-            moved, count = advance(task.problem, task.waves, field, enough, self.history, ROUND, whole)
+            moved, count = advance(task.problem, task.ground, field, enough, self.history, ROUND, whole)
             products += int(count)
-            there = task.look(moved)
+            moved, there = task.look(moved)
             if _norm(there[2]) < norm or (not whole and there[0] < energy - NOISE * abs(energy)):
                 field, (energy, loss, slope) = moved, there
                 norm = _norm(slope)
@@ -191,10 +190,10 @@ def _arrive(problem: Problem, method: MatrixFree, start: Any, tolerance: float, 
     for level in reversed(levels):
         if found is not None:
             field = carry(np.asarray(found.field), levels[len(levels) - len(done)].grid, level.grid)
-        waves = resembling(Mass(level.grid, 0.0) if level.parts is None else level.operator)
-        task = Task(on_device(level), on_device(waves))  # pyright: ignore[reportArgumentType]
+        device = on_device(level)
+        task = Task(device, ground_of(device))
         enough = tolerance * max(_norm(_data_slope(task.problem, jnp.asarray(_even(level)))), np.finfo(float).tiny)
-        found = method.minimise(task, _project(task.problem, jnp.asarray(field)), enough, max_steps)
+        found = method.minimise(task, jnp.asarray(field), enough, max_steps)
         done.append(Level(level.grid.shape, len(found.steps) - 1, found.products, tolerance * found.norm / enough))
     assert found is not None
     kind = Fitted if isinstance(problem.link, Direct) else FittedDensity
@@ -235,8 +234,7 @@ def _shorten(
     """Where a step leads that lowers the energy; below the rounding of energies, one that lowers the slope."""
     length = 1.0
     while length >= SHORTEST:
-        moved = _project(task.problem, field + length * step)
-        there = task.look(moved)
+        moved, there = task.look(field + length * step)
         lower = there[0] <= energy + ARMIJO * length * slope
         if lower or (abs(there[0] - energy) <= NOISE * (1 + abs(energy)) * 100 and _norm(there[2]) < norm):
             return moved, there, length
@@ -244,25 +242,21 @@ def _shorten(
     return None
 
 
-@by_size
-def _look(problem: Problem, field: Array) -> tuple[tuple[Array, Array], Array]:
-    return look(problem, field)
+@compiled
+def _look(problem: Problem, field: Array) -> tuple[Array, tuple[Array, Array], Array]:
+    field = problem.link.project(field)
+    return field, *look(problem, field)
 
 
-@by_size
+@compiled
 def _data_slope(problem: Problem, field: Array) -> Array:
     return data_slope(problem, field)
 
 
-@by_size
-def _project(problem: Problem, field: Array) -> Array:
-    return problem.link.project(field)
-
-
-@by_size
-def _direction(problem: Problem, waves: Waves, field: Array, slope: Array, share: float) -> tuple[Array, Array]:
+@compiled
+def _direction(problem: Problem, ground: Ground, field: Array, slope: Array, share: float) -> tuple[Array, Array]:
     """Newton's step as well as it must be known, and how many products it took."""
-    M = precondition(problem, waves, data_diagonal(problem, field))
+    M = precondition(problem, ground, field)
     return conjugate(hessian_product(problem, field), M.solve, -slope, share, PRODUCTS)
 
 

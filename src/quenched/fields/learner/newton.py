@@ -15,13 +15,14 @@ rounding.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from scipy import optimize
 
 from quenched.core.types import Outcome
 from quenched.fields.learner import positive
-from quenched.fields.learner.matrices import LearningMatrix, Newton, curvature, solve_factored
+from quenched.fields.learner.matrices import LearningMatrix, Newton, curvature, factor, solve_factored
 from quenched.fields.learner.starts import projected
 from quenched.fields.model.expansion import Curvature, Expansion
 from quenched.fields.model.links import Density
@@ -38,6 +39,9 @@ SHORTEST, LONGEST, SAME, TINY = 2.0**-30, 2.0**30, 1e-9, 1e-300
 FLAT, SIDE = 1e-9, 20
 """A curvature is negative if it is below minus this share of the largest; and how often the step that leaves a saddle
 is halved."""
+SOFT = 1e-6
+"""Curvature of directions that have none, such as those of rows on the straight sides of a loss, as a share of the
+largest."""
 WEAK = 1e-12
 """Inverse variance of free modes of unit mean square: with all rows at one point their density would become ever
 narrower."""
@@ -158,6 +162,9 @@ def descend(
             else:
                 step = method.step(problem, c.reshape(shape), G.reshape(shape), iteration).ravel()
             gain = -float(at.slope @ step)
+            steep = newton and convex and not (bounded or whole)
+            if steep and not gain > 0:
+                step, gain = _damped(H, at.slope)
             if SHARP <= gain < sharp and convex and newton and not bounded:
                 c, arrived = c + step, True
                 at = land.look(c)
@@ -169,6 +176,9 @@ def descend(
                 break
             if convex and newton and not bounded:
                 length, there = _halved(land, c, at.energy, step, np.inf if whole else gain, noise)
+                if steep and length == 0.0:
+                    step, gain = _damped(H, at.slope)
+                    length, there = _halved(land, c, at.energy, step, gain, noise)
             elif iteration < max_steps:
                 length = _furthest(land, c, at.energy, step, most)
             last, moved = gain, c + length * step
@@ -180,6 +190,13 @@ def descend(
         trace[-1] = (*trace[-1][:2], float(length), kkt)
         c, at = moved, there or land.look(moved)
     return Descent(c, at, found, H, trace, Outcome.converged if arrived else Outcome.stalled)
+
+
+def _damped(H: Any, slope: np.ndarray) -> tuple[np.ndarray, float]:
+    """A step where the Hessian is singular, and its gain: directions without curvature get some."""
+    found = factor(H + SOFT * np.max(np.diag(H)) * np.eye(len(H)))
+    step = -slope if found is None else solve_factored(found, -slope)
+    return step, -float(slope @ step)
 
 
 def _halved(

@@ -11,10 +11,9 @@ import jax.numpy as jnp
 import optimistix
 
 from quenched.core.types import Array
-from quenched.fields.model.operators import Waves
-from quenched.fields.model.preconditioner import precondition
+from quenched.fields.model.preconditioner import Ground, precondition
 from quenched.fields.model.problem import Problem
-from quenched.fields.model.products import by_size, data_diagonal, look
+from quenched.fields.model.products import compiled, look
 
 
 class _Rounds(optimistix.AbstractLBFGS):
@@ -38,22 +37,22 @@ class _Rounds(optimistix.AbstractLBFGS):
         return arrived, state.result
 
 
-@functools.partial(by_size, static=(4, 5, 6))
+@functools.partial(compiled, static=(4, 5, 6))
 def advance(
-    problem: Problem, waves: Waves, field: Array, enough: Any, history: int, most: int, whole: bool
+    problem: Problem, ground: Ground, field: Array, enough: Any, history: int, most: int, whole: bool
 ) -> tuple[Array, Array]:
     """Some steps of L-BFGS, and how many.
 
     Args:
         problem: where JAX computes.
-        waves: what the preconditioner is made of.
+        ground: what the preconditioner is made of.
         field: where they begin.
         enough: the norm of the slope at which they may end.
         history: slopes that are remembered.
         most: steps at most.
         whole: whether steps are taken whole, without looking at the energy, as they must be where it is only rounding.
     """
-    M = precondition(problem, waves, data_diagonal(problem, field))
+    M = precondition(problem, ground, field)
 
     @jax.custom_jvp
     def energy(c: Array) -> Array:
@@ -69,4 +68,4 @@ def advance(
     search = optimistix.LearningRate(1.0) if whole else optimistix.BacktrackingArmijo()
     solver = _Rounds(search=search, history_length=history, enough=0.3 * enough * scale)  # pyright: ignore[reportCallIssue]
     found = optimistix.minimise(lambda c, _: energy(c), solver, jnp.zeros_like(field), max_steps=most, throw=False)
-    return problem.link.project(field + M.spread(found.value)), found.stats["num_steps"]
+    return field + M.spread(found.value), found.stats["num_steps"]

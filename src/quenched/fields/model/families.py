@@ -133,7 +133,7 @@ def MassField(operator: Operator, mean: Any = None, hyperprior: Prior | None = N
     return Hyper(make, {"theta": np.zeros(grid.shape)}, {"theta": known})
 
 
-def Spectrum(operator: Waves, count: int = 4, mean: Any = None, hyperprior: Hyperprior | None = None) -> Hyper:
+def Spectrum(operator: Operator, count: int = 4, mean: Any = None, hyperprior: Hyperprior | None = None) -> Hyper:
     r"""Eigenvalues are shifted against each other with a fixed determinant. [lemm1999, section 5.3.5, erratum F474]
 
     $\lambda_k \to \lambda_k e^{\sum_a \theta_a b_a(k)}$, where $b_a$ is a cosine of the rank of $k$ without its mean:
@@ -145,7 +145,9 @@ def Spectrum(operator: Waves, count: int = 4, mean: Any = None, hyperprior: Hype
         mean: the template.
         hyperprior: of each $\theta_a$; by default between -5 and 5.
     """
-    checks.kind("operator", operator, Waves, "an operator in waves, such as Laplacian(grid)")
+    if not isinstance(operator, Waves):
+        raise InputError("Argument `operator` must be an operator in waves, such as Laplacian(grid), but it is "
+                         f"{operator!r}.")  # fmt: skip
     grid, values = operator.grid, np.broadcast_to(np.asarray(operator.values), operator.grid.shape)
     count = checks.whole("count", count, least=1)
     place = np.argsort(np.argsort(values, axis=None, kind="stable")).reshape(grid.shape) / grid.size

@@ -292,6 +292,13 @@ class Grid:
         return over.reshape((1,) * len(self.given) + over.shape)
 
     @functools.cached_property
+    def _spread_weights(self) -> tuple[Any, Any]:
+        """The weights and their logarithms; one number on a lattice, so that programs hold no array of the grid."""
+        if all(axis.tails is None for axis in self.over):
+            return self.spacing, math.log(self.spacing)
+        return self.weights, np.log(self.weights)
+
+    @functools.cached_property
     def blocks(self) -> tuple[int, int]:
         """Points of the given axes, and of those that are normalised over."""
         given = math.prod(axis.points for axis in self.given)
@@ -314,11 +321,11 @@ class Grid:
 
     def integrate(self, field: Array) -> Array:
         r"""$\int dy$ of a field, kept as dimensions of length 1."""
-        return jnp.sum(field * self.weights, axis=self.dims, keepdims=True)
+        return jnp.sum(field * self._spread_weights[0], axis=self.dims, keepdims=True)
 
     def normalised(self, L: Array) -> Array:
         r"""$L - \ln \int dy\, e^L$."""
-        return L - jax.nn.logsumexp(L + np.log(self.weights), axis=self.dims, keepdims=True)
+        return L - jax.nn.logsumexp(L + self._spread_weights[1], axis=self.dims, keepdims=True)
 
     def rows(self, points: Any) -> np.ndarray:
         """Some points as a table `[n, dimensions]`."""

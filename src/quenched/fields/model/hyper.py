@@ -64,8 +64,8 @@ class Hyper(Gaussian):
         >>> from quenched import fields
         >>> grid = fields.Grid(given=[fields.Axis(0, 1, points=20)])
         >>> prior = fields.Hyper(lambda s: fields.Gaussian(s * fields.Laplacian(grid)), hyperprior=fields.LogFlat())
-        >>> round(prior.log_partition(2.0) - prior.log_partition(1.0), 6) == round(-19 / 2 * 0.6931471805599453, 6)
-        True
+        >>> round(prior.log_partition(2.0) - prior.log_partition(1.0), 6)  # -19/2 ln 2
+        -6.584898
     """
 
     family: Family = eqx.field(static=True, default=None)  # pyright: ignore[reportAssignmentType]
@@ -126,7 +126,7 @@ class Hyper(Gaussian):
         """
         K = self.prior(theta).operator
         rank = K.grid.size - len(K.null_space())
-        return 0.5 * (rank * np.log(2 * np.pi / K.grid.cell) - K.logdet())
+        return float(0.5 * (rank * np.log(2 * np.pi / K.grid.cell) - K.logdet()))
 
 
 def _check_start(name: str, start: Any, hyperprior: Any) -> Any:

@@ -33,8 +33,8 @@ RANK = 1e-13
 """Singular values below this share of the largest are zero."""
 SYMMETRIC = 1e-9
 """A matrix is symmetric if it is so to this share of its largest entry."""
-ALONG = {2: 18, 3: 8}
-"""By dimension: modes of each axis of which those of a plate are made."""
+ALONG, FINE = {2: 18, 3: 8}, {2: (96, 24)}
+"""By dimension: modes of each axis of which those of a plate are made; and points from which on it is more of them."""
 FAST = 64
 """Axes with more points are transformed by FFT, DCT or DST; on shorter ones a product with a matrix is as quick."""
 LARGE, DENSE = 4000, 6
@@ -196,8 +196,10 @@ def plate_modes(points: tuple[int, ...], order: int) -> tuple[np.ndarray, tuple[
         Eigenvalues, the modes of each side as columns, and the coefficients of products of these `[products, modes]`.
     """
     sides, energies = [], []
+    enough, most = FINE.get(len(points), (math.inf, 0))
+    along = most if min(points) >= enough else ALONG[len(points)]
     for count in points:
-        U = difference_modes(count, order)[1][:, : ALONG[len(points)]]
+        U = difference_modes(count, order)[1][:, :along]
         slopes = [U] + [np.diff(U, n=a, axis=0) * (count - 1) ** a for a in range(1, order + 1)]
         sides.append(U)
         energies.append([D.T @ D for D in slopes])

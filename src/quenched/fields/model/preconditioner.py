@@ -20,6 +20,7 @@ from quenched.core.types import Array
 from quenched.fields.model.grid import Grid, Periodic
 from quenched.fields.model.operators import Mass, Operator, Plate, Sum, Waves
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.products import data_diagonal, on_device
 
 EXACT = 1000
 """Modes of which the block is dense: so many that it takes as long as some tens of products with the Hessian."""
@@ -76,22 +77,39 @@ class Preconditioner(eqx.Module):
         return jnp.sum(logs) - jnp.sum(logs[self._inside]) - 2 * jnp.sum(jnp.log(jnp.abs(jnp.diagonal(self.root))))
 
 
-def precondition(problem: Problem, waves: Waves, diagonal: Array) -> Preconditioner:
-    """That of a problem whose data have some diagonal of second derivatives; in JAX.
+class Ground(eqx.Module):
+    """What the preconditioners of a problem have in common. Programs get it as an argument, not as a constant.
 
-    Args:
-        problem: likelihood x link x prior.
-        waves: from `resembling`.
-        diagonal: not negative, of the shape of the grid.
+    Attributes:
+        waves: the operator of the prior, or a similar one, with modes along all axes.
+        bases: the smoothest modes of each axis.
+        signs: random signs of the shape of the grid.
     """
+
+    waves: Waves
+    bases: tuple[Any, ...]
+    signs: Any
+
+
+def ground_of(problem: Problem) -> Ground:
+    """That of a problem where JAX computes; arrays of the problem are not copied."""
     grid = problem.grid
-    box = box_of(grid)
+    waves = resembling(Mass(grid, 0.0) if problem.parts is None else problem.operator)
+    bases = tuple(waves.basis(i, m) for i, m in enumerate(box_of(grid)))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=grid.shape)
+    return on_device(Ground(waves, bases, signs))
+
+
+def precondition(problem: Problem, ground: Ground, field: Array) -> Preconditioner:
+    """That of a problem at a field; in JAX."""
+    grid, waves = problem.grid, ground.waves
+    diagonal = data_diagonal(problem, field, ground.signs)
+    box = tuple(int(U.shape[1]) for U in ground.bases)
     level = jnp.sum(diagonal**2) / jnp.maximum(jnp.sum(diagonal), np.finfo(float).tiny)
     prior = jnp.broadcast_to(grid.cell * waves.values, grid.shape)
     stiffness = prior + jnp.maximum(level, RIDGE * jnp.mean(prior) + np.finfo(float).tiny)
     block: Any = diagonal
-    for i, m in enumerate(box):  # a dimension of the points becomes one of pairs of modes, and moves to the end
-        U = waves.basis(i, m)
+    for U in ground.bases:  # a dimension of the points becomes one of pairs of modes, and moves to the end
         block = jnp.tensordot(block, (U[:, :, None] * U[:, None, :]).reshape(len(U), -1), axes=(0, 0))
     block = block.reshape([m for m in box for _ in range(2)])
     order = [2 * i for i in range(len(box))] + [2 * i + 1 for i in range(len(box))]

@@ -8,39 +8,27 @@ differentiated automatically.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core.types import LIGHT, QUICK, Array
+from quenched.core.types import QUICK, Array
 from quenched.fields.model.problem import Problem
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-SMALL = 20_000
-"""Points up to which compiling takes longer than computing."""
+def compiled(function: Callable[_P, _T], static: tuple[int, ...] = ()) -> Callable[_P, _T]:
+    """Compile a function in little time and memory, which costs no speed here: most of the time is in transforms."""
+    return jax.jit(function, static_argnums=static, compiler_options=QUICK)
 
 
-def by_size(function: Callable[_P, _T], static: tuple[int, ...] = ()) -> Callable[_P, _T]:
-    """Compile a function of a problem and more: in little time on small grids, for speed on large ones."""
-    quick, fast = (jax.jit(function, static_argnums=static, compiler_options=one) for one in (QUICK, LIGHT))
-
-    @functools.wraps(function)
-    def compiled(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        problem: Any = args[0]
-        return (quick if problem.grid.size <= SMALL else fast)(*args, **kwargs)
-
-    return compiled
-
-
-def on_device(problem: Problem) -> Problem:
-    """The same problem with its arrays where JAX computes."""
+def on_device(problem: _T) -> _T:
+    """The same problem, or part of one, with its arrays where JAX computes."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, problem)
 
 
@@ -73,12 +61,11 @@ def hessian_product(problem: Problem, field: Array) -> Callable[[Array], Array]:
     return jax.linearize(lambda phi: look(problem, phi)[1], field)[1]
 
 
-def data_diagonal(problem: Problem, field: Array, probes: int = 1) -> Array:
-    r"""The diagonal of the Hessian of the data, by products with random signs $z$: the mean of $z \circ H z$.
+def data_diagonal(problem: Problem, field: Array, signs: Array) -> Array:
+    r"""The diagonal of the Hessian of the data, by a product with random signs $z$: $z \circ H z$.
 
     It is exact where the Hessian is diagonal, and within a share of about $\sqrt{\sum p^2}$ for the covariance of
     counts with the shares $p$. It is what preconditioners need: nowhere negative.
     """
     product = jax.linearize(lambda phi: data_slope(problem, phi), field)[1]
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(probes, *problem.grid.shape))
-    return jnp.maximum(sum(z * product(z) for z in signs) / probes, 0.0)
+    return jnp.maximum(signs * product(signs), 0.0)

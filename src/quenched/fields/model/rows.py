@@ -202,7 +202,7 @@ class RowData(Likelihood):
         inputs = int(np.prod(shape[:-1] if self.components else shape))
         n, terms = np.shape(self.places)
         entries = (np.ravel(self.shares), np.ravel(self.places), np.arange(n + 1) * terms)
-        S = scipy.sparse.csr_array(entries, shape=(n, inputs))
+        S = scipy.sparse.csr_array(entries, shape=(n, inputs), copy=True)  # zeros are eliminated in place
         S.eliminate_zeros()
         return S
 

@@ -7,7 +7,7 @@ $$p(\phi, b) = \frac{1}{Z(b)}\, e^{-\frac12 (\phi - t_0, K_0 (\phi - t_0))
 $K_0$ makes it proper whatever the switches are. $Z(b)$ is kept: it is what a switch costs beside its price. Beforehand
 $$p(b) \propto e^{-\kappa \sum_x b_x - c\, N_d(b)} ,$$
 with the number $N_d$ of neighbouring switches that differ: $\kappa$ is what one costs, and $c$ the coupling of Ising.
-[eqs. (496) to (516), errata F525, F586]
+[eqs. (496) to (516), erratum F525]
 
 `Jumps` are switches on the links between neighbours that cut the Laplacian, [eqs. (519) to (522)]; `Patches` switch
 between two templates.

@@ -270,7 +270,7 @@ def _search(weigher: Weigher, bounds: np.ndarray, joint: bool) -> tuple[Look, Ou
         return -height(one), -(one.joint_slope if joint else one.slope)
 
     best = look(weigher.space.pack(weigher.space.start))
-    for i in range(len(bounds) if len(bounds) <= SCANNED else 0):
+    for i in np.flatnonzero(np.all(np.isfinite(bounds), axis=1)) if len(bounds) <= SCANNED else ():
         for value in np.linspace(bounds[i, 0], bounds[i, 1], SCAN + 2)[1:-1]:
             u = best.u.copy()
             u[i] = value

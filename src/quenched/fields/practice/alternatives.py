@@ -123,7 +123,8 @@ def weigh(problem: Problem, *, start: Any = None) -> Alternatives:
     with np.errstate(divide="ignore"):
         each = np.log(prior.weights) + np.array([one.log_evidence for one in posteriors])
     evidence = log_sum(each).item()
-    met = solve(problem, start=start).met
+    best = solve(problem, start=start)
+    met = best.met or (best,)  # where nothing arrived, as far as it came
     about = np.array([laplace(problem, one).log_evidence for one in met])
     fields = np.array([one.field for one in met])
     arguments = [np.asarray(problem.link.argument(problem.link.project(jnp.asarray(one)))) for one in fields]

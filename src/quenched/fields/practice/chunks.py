@@ -19,7 +19,7 @@ from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.practice import counting
 from quenched.fields.practice.counting import MOST, Seen
 
-FINER = {1: 16, 2: 4, 3: 2}
+FINER = {1: 16, 2: 2, 3: 1}
 """By dimension: cells of the refinement to one of the grid."""
 SOME = 4_000
 """Rows at equal distances, of a chunk or of several, from which the middle half of all is known."""
@@ -136,14 +136,16 @@ def _fold(each: Callable[..., Any], parts: list[Any], both: Callable[[list[Any]]
     return dask.compute(level[0])[0]  # pyright: ignore[reportPrivateImportUsage]
 
 
-def _read(rows: Any, weights: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """A chunk as rows and weights, of those that have one."""
+def _read(rows: Any, weights: Any, columns: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """A chunk as rows and weights, of those that have one; None if all have weight 1."""
     try:
         table = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("Argument `X` must be numbers, but some chunk holds others.") from None
     table = table.reshape(len(table), columns)
-    shares = np.ones(len(table)) if weights is None else counting_weights(np.asarray(weights), len(table))
+    if weights is None:
+        return table, None
+    shares = counting_weights(np.asarray(weights), len(table))
     checks.not_negative("sample_weight", shares)
     there = shares > 0
     return (table, shares) if there.all() else (table[there], shares[there])
@@ -157,6 +159,7 @@ def _summarise(rows: Any, weights: Any, columns: int) -> Summary | None:
     ends = counting.ends_of(table)  # NaN, if some value is
     checks.finite("X", ends)
     step = max(len(table) // SOME, 1)
+    shares = np.broadcast_to(1.0, len(table)) if shares is None else shares
     some = table[::step].copy(), shares[::step].copy()  # no views, which would keep the chunk
     kept = counting.distinct(table, shares) if counting.may_be_few(table) else None
     return Summary(ends, len(table), float(shares.sum()), some, kept if kept and len(kept[0]) <= MOST else None)

@@ -29,7 +29,7 @@ MOST = 10_000
 CELLS = {1: 8192, 2: 512, 3: 96}
 """By dimension: cells of each axis of a lattice, when it is laid; it grows to twice as many."""
 BLOCK = 1 << 15
-"""Rows that are counted at once: what is computed of them stays in the processor's cache."""
+"""Rows, at least, that are counted at once: what is computed of them stays in the processor's cache."""
 LOOK = 20_000
 """Rows at equal distances in which equal values are looked for."""
 
@@ -66,15 +66,15 @@ class Seen:
 
 def ends_of(rows: np.ndarray) -> np.ndarray:
     """The least and the largest value of each column `[columns, 2]`."""
-    return np.stack([rows.min(axis=0), rows.max(axis=0)], axis=1)
+    return np.array([(x.min(), x.max()) for x in rows.T])
 
 
 def count(grid: Grid, rows: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Counts of rows on a grid with tails, as `Grid.counts`, block by block."""
-    total = np.zeros(grid.size)
-    for i in range(0, len(rows), BLOCK):
-        part = None if weights is None else weights[i : i + BLOCK]
-        places = [_place(axis, x) for axis, x in zip(grid.axes, rows[i : i + BLOCK].T, strict=True)]
+    total, block = np.zeros(grid.size), max(BLOCK, grid.size)
+    for i in range(0, len(rows), block):
+        part = None if weights is None else weights[i : i + block]
+        places = [_place(axis, x) for axis, x in zip(grid.axes, rows[i : i + block].T, strict=True)]
         for corner in itertools.product((0, 1), repeat=len(places)):
             at, share = np.zeros((), int), part
             for axis, side, (below, above) in zip(grid.axes, corner, places, strict=True):

@@ -55,13 +55,15 @@ TEMPLATES, MOST = 0.2, 8
 ROUGH, DEVIATIONS, SCALES, FEW = 0.5, (0.3, 0.7), 60, 3000
 """How probable an additional rough field is beforehand; its standard deviations; how many modes it has; and the number
 of rows from which on it is not asked for."""
-POINTS = {1: (200, 400), 2: (128,), 3: (48,)}
+POINTS = {1: (200, 400), 2: (128, 192), 3: (48, 96)}
 """Of each axis, by dimension: few sizes, so that the modes of one fit serve the next."""
 BACK, HOPELESS = (2, 0, 4, 6), 15.0
 """Strengths above the best smooth field's at which a rough one is added, the likeliest first; and the logarithm of the
 evidence by which it must not be below the best of all, or the others are not tried."""
-ENOUGH = 500
-"""Rows from which on they may show finer structure than that of their middle half: the finest grid is used."""
+ENOUGH, MANY = 500, 2000
+"""Rows from which on they may show finer structure than that of their middle half: the finest grid is used, of several
+columns from the second on: hats widen a density by a third of their squared distance, which must be less than what rows
+leave open."""
 COARSE, WIDE = 0.4, 40.0
 """A grid whose spacing is a larger share of the deviation of the data's middle half does not resolve it; and a range of
 so many of these deviations is that of heavy tails: the axis is bent about the middle."""
@@ -291,7 +293,10 @@ def grid_for(
     Raises:
         InputError: if there is nothing to lay a grid over, or data outside the bounds.
     """
-    choices = [POINTS[rows.shape[1]] if count is None else (count,) for count in points]
+    usual = POINTS[rows.shape[1]]
+    if rows.shape[1] > 1:
+        usual = usual[-1:] if weights.sum() >= MANY else usual[:1]
+    choices = [usual if count is None else (count,) for count in points]
     if ends is None:
         ends = np.array([check_range("X", i, x) for i, x in enumerate(rows.T)])
     if not extend:

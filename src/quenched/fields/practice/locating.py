@@ -261,11 +261,8 @@ def _alternated(problem: Problem, prior: Switches, method: Alternation) -> Fitte
     schedule = np.geomspace(float(method.hot), float(method.cold), method.temperatures)
     quiet = 0
     for step, temperature in enumerate([*np.repeat(schedule, STEPS), *np.full(PATIENCE, schedule[-1])]):
-        held = prior.hold(b)
-        field, covariance = _posterior(problem, held, field)
-        inverse = np.linalg.inv(grid.cell * held.operator.matrix)
-        push = _worth(prior, field, covariance) - _worth(prior, np.asarray(held.mean), inverse)
-        new = expit(-(prior.price + 0.5 * grid.cell * push + _coupled(prior, b)) / temperature)
+        push, field = _push(problem, prior, b, field)
+        new = expit(-(prior.price + push + _coupled(prior, b)) / temperature)
         quiet = quiet + 1 if np.array_equal(new > 0.5, b > 0.5) else 0
         b = np.where(np.arange(len(b)) % 2 == step % 2, b + DAMPED * (new - b), b)  # neighbours in turn: no cycles
         if step >= STEPS * len(schedule) and quiet >= STEPS:
@@ -276,6 +273,15 @@ def _alternated(problem: Problem, prior: Switches, method: Alternation) -> Fitte
     field, covariance = _posterior(problem, held, field)
     return FittedSwitches(field, np.diag(covariance).reshape(grid.shape), switches, b, None, None, {}, outcome,
                           Problem(problem.likelihood, problem.link, held))  # fmt: skip
+
+
+def _push(problem: Problem, prior: Switches, b: np.ndarray, field: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Minus the derivatives of the log-density of the data by real switches, and the field."""
+    held = prior.hold(b)
+    field, covariance = _posterior(problem, held, field)
+    inverse = np.linalg.inv(problem.grid.cell * held.operator.matrix)
+    push = _worth(prior, field, covariance) - _worth(prior, np.asarray(held.mean), inverse)
+    return 0.5 * problem.grid.cell * push, field
 
 
 def _posterior(problem: Problem, held: Gaussian, field: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

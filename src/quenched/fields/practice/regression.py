@@ -9,9 +9,9 @@ For each $\gamma$ the best noise is $R/(n - f)$ with $f$ free polynomials, so th
 searched the polynomials have no prior, $+\tfrac f2 \ln 2\pi\sigma^2$. [lemm1999, eqs. (73), (301) to (318)]
 
 Few rows decide neither: a function through all of them, without noise, is about as probable as a smooth one. Then the
-posterior is the mean over orders, $\gamma$ and $\sigma$, each equally probable on a logarithmic scale. Free polynomials
-are a priori as wide as the values, $+\tfrac f2 \ln \sigma^2$ in units of their variance, and not as the noise: or the
-less noise there is, the surer they would be.
+posterior is the mean over orders, $\gamma$ and $\sigma$, each equally probable on a logarithmic scale, and polynomials
+have no prior, in units of the values' deviation. (With that of unit information, which is as wide as the noise, they
+would be the surer the less noise there is, and functions through all rows would win.)
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class _Search:
         prior = -np.log(len(tried) * len(NOISES))
         for gamma in np.exp(tried).tolist():
             trial, R, determinants = self.ask(gamma, start)
-            logs = determinants - 0.5 * n * np.log(2 * np.pi) - (n - f) * np.log(NOISES) - 0.5 * R / NOISES**2
+            logs = determinants - 0.5 * ((n - f) * np.log(2 * np.pi * NOISES**2) + R / NOISES**2)
             total = np.logaddexp.reduce(logs)
             found.append(_Weighed(trial, float(np.exp(logs - total) @ NOISES**2), float(total + prior)))
         return found

@@ -28,9 +28,9 @@ from quenched.core.types import Array, InputError, double
 from quenched.fields.model.expansion import DesignCurvature, ShareCurvature
 from quenched.fields.model.links import Direct
 from quenched.fields.model.operators import Sum, Waves, require_matrix
-from quenched.fields.model.preconditioner import Preconditioner, precondition, resembling
+from quenched.fields.model.preconditioner import Ground, Preconditioner, ground_of, precondition
 from quenched.fields.model.problem import Problem
-from quenched.fields.model.products import by_size, data_diagonal, hessian_product, look, on_device
+from quenched.fields.model.products import compiled, hessian_product, look, on_device
 from quenched.fields.theory.laplace import Laplace
 
 FIRST, MOST = 40, 320
@@ -115,7 +115,8 @@ def probe(problem: Problem, field: np.ndarray, probes: int, seed: int, least: fl
     device, M, phi = _prepare(problem, field)
     random = np.random.default_rng(seed)
     signs = [jnp.asarray(random.choice([-1.0, 1.0], size=grid.shape)) for _ in range(probes)]
-    energy, log_det_M, level = float(_energy(device, phi)), float(M.logdet()), float(_level(M))
+    energy, log_det_M = float(_energy(device, phi)), float(M.logdet())
+    log_shift = float(_shift_of(device, M)[1])
     steps = min(FIRST, grid.size)
     while True:
         lines = [_lanczos_from(device, M, phi, z, steps) for z in signs]
@@ -126,7 +127,7 @@ def probe(problem: Problem, field: np.ndarray, probes: int, seed: int, least: fl
             break
         steps *= 2
     taken = 0 if isinstance(link, Direct) else grid.blocks[0]
-    log_det_H = log_det_M + float(np.mean(pairs[:, 0])) - taken * np.log(level)
+    log_det_H = log_det_M + float(np.mean(pairs[:, 0])) - log_shift
     zeros, proper = _free(problem, device, phi, taken)
     d_H, d_K = grid.size - taken, grid.size - zeros
     log_det_K = problem.operator.logdet() + d_K * np.log(grid.cell)
@@ -154,23 +155,34 @@ def _free(problem: Problem, device: Problem, field: Array, taken: int) -> tuple[
 
 def _prepare(problem: Problem, field: np.ndarray) -> tuple[Problem, Preconditioner, Array]:
     """Problem, preconditioner and field where JAX computes."""
-    device, waves, phi = on_device(problem), on_device(resembling(problem.operator)), jnp.asarray(field)  # pyright: ignore[reportArgumentType]
-    return device, _preconditioner(device, waves, phi), phi
+    device, phi = on_device(problem), jnp.asarray(field)
+    return device, _preconditioner(device, ground_of(device), phi), phi
 
 
-@by_size
-def _preconditioner(problem: Problem, waves: Any, field: Array) -> Preconditioner:
-    return precondition(problem, waves, data_diagonal(problem, field))
+@compiled
+def _preconditioner(problem: Problem, ground: Ground, field: Array) -> Preconditioner:
+    return precondition(problem, ground, field)
 
 
-@by_size
+@compiled
 def _energy(problem: Problem, field: Array) -> Array:
     return look(problem, field)[0][0]
 
 
-def _level(M: Preconditioner) -> Array:
-    """The curvature that what normalisation takes away gets."""
-    return jnp.min(M.stiffness)
+def _shift_of(problem: Problem, M: Preconditioner) -> tuple[Callable[[Array], Array], Array]:
+    r"""What is added to $\tilde H$ along what normalisation takes away, and what this adds to its $\ln\det$.
+
+    A density has one such direction $g$, and with $w = T^{-1} g$ the addition $w w^T/w^2$ makes $\tilde H$ nearly the
+    identity there, too: $\det(H + a a^T) = (g \cdot a)^2 \det' H$ for $H g = 0$, with $a = M g/|w|$. If there is one
+    for each x, each gets the curvature of the constant in the preconditioner.
+    """
+    if isinstance(problem.link, Direct):
+        return jnp.zeros_like, jnp.array(0.0)
+    if problem.grid.blocks[0] == 1:
+        w = M.coordinates(jnp.full(problem.grid.shape, problem.grid.size**-0.5))
+        return lambda c: jnp.vdot(w, c) / jnp.vdot(w, w) * w, jnp.log(jnp.vdot(w, w))
+    level = jnp.min(M.stiffness)
+    return lambda c: level * M.gather(_shift(problem, M.spread(c))), problem.grid.blocks[0] * jnp.log(level)
 
 
 def _shift(problem: Problem, field: Array) -> Array:
@@ -178,16 +190,14 @@ def _shift(problem: Problem, field: Array) -> Array:
     return jnp.broadcast_to(jnp.mean(field, axis=problem.grid.dims, keepdims=True), field.shape)
 
 
-@by_size
+@compiled
 def _lanczos_from(problem: Problem, M: Preconditioner, field: Array, z: Array, steps: Any) -> tuple[Array, Array]:
     r"""Diagonal and off-diagonal of the tridiagonal matrix of $\tilde H$."""
-    product = hessian_product(problem, field)
+    product, (add, _) = hessian_product(problem, field), _shift_of(problem, M)
 
     def step(i: Any, state: Any) -> Any:
         before, c, b, diagonal, beside = state
-        v = M.spread(c)
-        Hv = product(v) if isinstance(problem.link, Direct) else product(v) + _level(M) * _shift(problem, v)
-        w = M.gather(Hv) - b * before
+        w = M.gather(product(M.spread(c))) + add(c) - b * before
         a = jnp.vdot(c, w)
         w = w - a * c
         b = jnp.linalg.norm(w)
@@ -263,7 +273,7 @@ def _prior_force(roots: list[tuple[np.ndarray, Waves]], random: np.random.Genera
     return total
 
 
-@by_size
+@compiled
 def _solve(problem: Problem, M: Preconditioner, field: Array, right: Array) -> Array:
     """The Hessian's inverse times a field, without what normalisation takes away."""
     product, shape = hessian_product(problem, field), jax.ShapeDtypeStruct(field.shape, field.dtype)

@@ -32,6 +32,7 @@ from quenched.papers.lemm1999.examples import (
     roughness,
 )
 from quenched.papers.lemm1999.graphs import figure_1, figure_2
+from quenched.papers.lemm1999.hyperparameters import figure_6
 from quenched.papers.lemm1999.information import learning_decay
 from quenched.papers.lemm1999.learning import expected
 from quenched.papers.lemm1999.matrices import GaussianFilter, Gradient, Massive
@@ -390,6 +391,7 @@ FIGURES = {
     "figure_3": figure_3,
     "figure_4": figure_4,
     "figure_5": figure_5,
+    "figure_6": figure_6,
     **temperatures.FIGURES,
     "figure_13": figure_13,
     "figure_14": figure_14,

@@ -1,5 +1,5 @@
 """What the paper says, ours beside it: its figures here, chapters 2 and 3 in `framework`, `gaussian` and
-`regression`, section 6.3 in `temperatures`.
+`regression`, section 6.3 in `temperatures`, chapter 4 and section 6.5 in `trial_spaces`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from quenched.papers.lemm1999.examples import (
 from quenched.papers.lemm1999.figures import FIGURES, PAIRS
 from quenched.papers.lemm1999.framework import framework_claims
 from quenched.papers.lemm1999.gaussian import gaussian_claims
+from quenched.papers.lemm1999.hyperparameters import hyperparameter_claims
 from quenched.papers.lemm1999.information import mutual_information
 from quenched.papers.lemm1999.learning import LEARNING
 from quenched.papers.lemm1999.matrices import Gradient, Massive
@@ -43,6 +44,7 @@ from quenched.papers.lemm1999.mixtures import mixture_claims
 from quenched.papers.lemm1999.regression import regression_claims
 from quenched.papers.lemm1999.stationarity import curvature, hessian
 from quenched.papers.lemm1999.temperatures import temperature_claims
+from quenched.papers.lemm1999.trial_spaces import trial_space_claims
 
 ARRIVED = 1e-6
 """An iteration has arrived when its energy is this close to the least."""
@@ -64,6 +66,8 @@ def claims(*, quick: bool = False, figures: Iterable[Figure] = ()) -> tuple[Clai
         *_link_claims(made[4]),
         *gaussian_claims(),
         *regression_claims(made[5]),
+        *trial_space_claims(),
+        *hyperparameter_claims(made[6]),
         *temperature_claims(made),
         *_print_claims(made),
         *_two_point_claims(made),

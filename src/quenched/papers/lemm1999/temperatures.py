@@ -305,6 +305,10 @@ def misprints() -> list[Misprint]:
         * np.sqrt(hot)
         * sum(np.exp(-hot / 2 * (line - t) ** 2) for t in TEMPLATES)
     )
+    phi = np.linspace(-9, 9, 1801)
+    parts = [np.exp(-((phi - t) ** 2)) for t in TEMPLATES]
+    kinds = {"printed": parts[0] / sum(parts), "right": np.sqrt(parts[0]) / np.sqrt(2 * np.pi)}
+    whole_of = {name: float(np.sum(values) * (phi[1] - phi[0])) for name, values in kinds.items()}
     shapes = {off: joint(line, hot, off, 0.0) for off in (0.0, SEEN)}
     spread_of = {
         power: float(np.ptp(np.log(law / hot**power / shapes[off]))) for power, off in ((0.5, 0.0), (1.0, SEEN))
@@ -315,5 +319,6 @@ def misprints() -> list[Misprint]:
         Misprint("F544", "equation (544)", "stationarity by β", "E_0j + (d + n)/2β", "E_hj - (d + n)/2β", "finite differences of (538), d = n = 1", abs(float(a @ (prior + 1 / beta)) - slope), abs(float(a @ (E - 1 / beta)) - slope), 1e-6),
         Misprint("F550", "equation (550)", "OR becomes AND in the limit", "β = ∞", "β = 0", "minimum of the sum of squares, and the stationary state at β = 60 and 10⁻⁶", abs(ends[0] - both.x), abs(ends[1] - both.x)),
         Misprint("F575", "after equation (575)", "mixture coefficients exp(-β Ẽ_j)", "Ẽ_j = β Ẽ_0j + E_θj", "exp(-Ẽ_j): β counts once", "integration over h at β = 1.7", abs(float(special.softmax(-beta * beta * V)[0]) - exact), abs(float(special.softmax(-beta * V)[0]) - exact)),
+        Misprint("F586", "equation (586)", "normalisation of local alternatives at one x", "Z = Σ_θ exp(-|ω|²)", "Z = ∫dφ exp(-|ω|²/2) at fixed θ; (582) lacks the ½ of (496)", "integral of the prior of one of two alternatives over φ, from -9 to 9", abs(whole_of["printed"] - 1), abs(whole_of["right"] - 1)),
         Misprint("F9", "caption of figure 9", "joint posterior and the prior that takes its factor away", "h², and p(β) ∝ 1/√β", f"(h - {SEEN:g})², and 1/β", "by how much the logarithm of the product of both normal densities and the prior differs from the printed exponent over a mesh", spread_of[0.5], spread_of[1.0]),
     ]  # fmt: skip
