@@ -79,7 +79,7 @@ def _energy_claims() -> list[Claim]:
     """Sections 2.1.2 and 2.1.3."""
     E, prior, p_x = _states()
     P = special.softmax(-BETA * E, axis=2)
-    F = -special.logsumexp(-BETA * E, axis=2) / BETA
+    F = -np.asarray(special.logsumexp(-BETA * E, axis=2)) / BETA
     whole = np.sum(np.exp(-BETA * (E - F[..., None])), axis=2)
     f = _posterior(P, prior)
     joint = prior * np.prod([P[:, x, y] * p_x[x] for x, y in DATA], axis=0)
@@ -87,7 +87,7 @@ def _energy_claims() -> list[Claim]:
     step, one = 1e-3, E[0, 0]
 
     def free(beta: float) -> float:
-        return -float(special.logsumexp(-beta * one))  # beta F
+        return -float(np.asarray(special.logsumexp(-beta * one)))  # beta F
 
     mean, variance = P[0, 0] @ one, P[0, 0] @ one**2 - (P[0, 0] @ one) ** 2
     slope = (free(BETA + step) - free(BETA - step)) / (2 * step)

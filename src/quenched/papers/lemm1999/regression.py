@@ -173,7 +173,7 @@ def misprints() -> list[Misprint]:
     sums = integrate.quad(lambda v: float(p @ np.exp(-beta / 2 * (v - means) ** 2)), -30, 30, limit=200)[0]
     problem, rows, k = _class_problem()
     g = rng.normal(size=problem.grid.shape)
-    L = g - special.logsumexp(g, axis=1, keepdims=True)
+    L = g - np.asarray(special.logsumexp(g, axis=1, keepdims=True))
     declared, classes = float(problem.expand_data(g)[0]), float(np.sum(L[rows, k]))
     probability = special.softmax(g[5])
     mode = int(np.argmax(probability))

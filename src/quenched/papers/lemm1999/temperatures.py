@@ -214,7 +214,7 @@ FIGURES = {f"figure_{n}": make for n, make in zip(range(7, 13), (figure_7, figur
 
 def _energy(h: np.ndarray, beta: float, seen: float = SEEN) -> np.ndarray:
     """Minus the logarithm of value and mixture, without what depends on the temperature alone."""
-    return -special.logsumexp([-beta / 2 * ((h - seen) ** 2 + (h - t) ** 2) for t in TEMPLATES], axis=0)
+    return -np.asarray(special.logsumexp([-beta / 2 * ((h - seen) ** 2 + (h - t) ** 2) for t in TEMPLATES], axis=0))
 
 
 def _minima(beta: float) -> np.ndarray:
@@ -222,7 +222,8 @@ def _minima(beta: float) -> np.ndarray:
     h = np.linspace(-1.2, 1.2, 2401)
     E = _energy(h, beta)
     dips = np.flatnonzero((E[1:-1] < E[:-2]) & (E[1:-1] < E[2:])) + 1
-    best = [optimize.minimize_scalar(lambda x: float(_energy(np.array(x), beta)), bounds=(h[i - 1], h[i + 1]), method="bounded", options={"xatol": 1e-12}).x for i in dips]  # fmt: skip
+    search: Any = optimize.minimize_scalar
+    best = [search(lambda x: float(_energy(np.array(x), beta)), bounds=(h[i - 1], h[i + 1]), method="bounded", options={"xatol": 1e-12}).x for i in dips]  # fmt: skip
     return np.sort([float(special.expit(2 * beta * x)) for x in best])
 
 
@@ -283,7 +284,7 @@ def misprints() -> list[Misprint]:
     E = np.array([0.5 * (h - SEEN) ** 2 + 0.5 * (h - t) ** 2 for t in TEMPLATES])
 
     def whole(beta: float) -> float:
-        return -float(special.logsumexp(-beta * E + np.log(beta)))  # d = n = 1
+        return -float(np.asarray(special.logsumexp(-beta * E + np.log(beta))))  # d = n = 1
 
     slope = (whole(beta + step) - whole(beta - step)) / (2 * step)
     a, prior = special.softmax(-beta * E), E - 0.5 * (h - SEEN) ** 2
