@@ -188,5 +188,5 @@ def misprints() -> list[Misprint]:
         Misprint("F324", "equation (324)", "the energy (246) in eigenfunctions", "no factor", "½ of both terms", "both energies of one function", abs(expanded - energy), abs(0.5 * expanded - energy)),
         Misprint("F325", "equation (325)", "the data's part of the energy of classes", "+Σ ln P", "-Σ ln P", "the declared likelihood", abs(classes - declared), abs(-classes - declared)),
         Misprint("F326", "before equation (327)", "zero-one loss", "δ_{k,a}", "1 - δ_{k,a}", "probability of being wrong with the decision of least risk, above the least", float(probability[mode] - probability.min()), float(probability[mode] - probability[int(np.argmin(1 - probability))])),
-        Misprint("F327", "after equation (327)", "shifted log-likelihoods", "g_k = L_k + ln Σ e^{L_l}", "L_k = g_k - ln Σ e^{g_l}", "random g: what (146) makes of them, and back", gap(L + special.logsumexp(L, axis=1, keepdims=True), g), gap(np.exp(g) / np.exp(g).sum(axis=1, keepdims=True), np.exp(L))),
+        Misprint("F327", "after equation (327)", "shifted log-likelihoods", "g_k = L_k + ln Σ e^{L_l}", "L_k = g_k - ln Σ e^{g_l}", "random g: what (146) makes of them, and back", gap(L + np.asarray(special.logsumexp(L, axis=1, keepdims=True)), g), gap(np.exp(g) / np.exp(g).sum(axis=1, keepdims=True), np.exp(L))),
     ]  # fmt: skip
