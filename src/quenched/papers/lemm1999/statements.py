@@ -1,5 +1,5 @@
 """What the paper says, ours beside it: its figures here, chapters 2 and 3 in `framework`, `gaussian` and
-`regression`, section 6.3 in `temperatures`, chapter 4 and section 6.5 in `trial_spaces`.
+`regression`, section 6.3 in `temperatures`, chapter 4 and section 6.5 in `trial_spaces`, tables 3, 5 and 6 in `tables`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from quenched.papers.lemm1999.misprints import misprints
 from quenched.papers.lemm1999.mixtures import mixture_claims
 from quenched.papers.lemm1999.regression import regression_claims
 from quenched.papers.lemm1999.stationarity import curvature, hessian
+from quenched.papers.lemm1999.tables import table_claims
 from quenched.papers.lemm1999.temperatures import temperature_claims
 from quenched.papers.lemm1999.trial_spaces import trial_space_claims
 
@@ -67,6 +68,7 @@ def claims(*, quick: bool = False, figures: Iterable[Figure] = ()) -> tuple[Clai
         *gaussian_claims(),
         *regression_claims(made[5]),
         *trial_space_claims(),
+        *table_claims(),
         *hyperparameter_claims(made[6]),
         *temperature_claims(made),
         *_print_claims(made),
