@@ -322,7 +322,7 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "fields.conditional": st.booleans(),
     "fields.modes": st.none() | st.just(True) | st.integers(1, 9),
     "fields.unit_information": st.booleans(),
-    "fields.probes": st.none() | st.integers(1, 4),
+    "fields.probes": st.none() | st.integers(2, 4),
     "laplace.fit": st.sampled_from([_fit, _fit_in_modes]) | st.lists(st.floats(-3, 3), min_size=8, max_size=8),
     "Axis.name": st.text(max_size=3),
     "Axis.tails": st.none() | st.tuples(positive, st.just(0.0)),
@@ -474,7 +474,7 @@ def verbs() -> dict[str, Callable[..., Any]]:
 
 def declarations() -> dict[str, type]:
     """Every public class that a user makes something with, where it is exported; no bases, nor what verbs return."""
-    found, bases = {}, ("Law", "Rule", "Start", "Total", "LearningMatrix", "Laplace", "Alternatives")
+    found, bases = {}, ("Law", "Rule", "Start", "Total", "LearningMatrix", "Laplace", "ProbedLaplace", "Alternatives")
     for science in quenched.SCIENCES:
         home = importlib.import_module(f"quenched.{science}")
         for name in home.__all__:

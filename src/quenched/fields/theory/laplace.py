@@ -155,7 +155,7 @@ def laplace(
         problem: what was asked.
         fit: where the energy is least, from `solve` or `regress`: the fit, or its field.
         unit_information: whether free directions of the prior have that of unit information in the evidence.
-        probes: None for dense algebra. On large grids, the number of random vectors from whose products with the
+        probes: None for dense algebra. On large grids, the number, at least 2, of random vectors from whose products with the
             Hessian the evidence is estimated, with its error: `log_evidence_error`.
         seed: of these vectors.
 
@@ -172,7 +172,7 @@ def laplace(
         raise InputError("Argument `problem` must have alternatives at `beta=1`, because at another temperature "
                          f"energies are no log-probabilities, but it is {resolve(problem.prior).beta:g}.")  # fmt: skip
     if probes is not None:
-        return _probe(problem, fit, unit_information, checks.whole("probes", probes, least=1), seed)
+        return _probe(problem, fit, unit_information, checks.whole("probes", probes, least=2), seed)
     if isinstance(getattr(fit, "modes", None), Modes):
         if fit.modes.grid != problem.grid:
             raise InputError("Argument `fit` must be of this problem, but it lives on another grid.")

@@ -103,7 +103,7 @@ def probe(problem: Problem, field: np.ndarray, probes: int, seed: int, least: fl
     Args:
         problem: of a log-density or a regression, with a Gaussian prior whose determinant is known.
         field: where the energy is least.
-        probes: how many vectors.
+        probes: how many vectors, at least two: their scatter is the error.
         seed: of their random signs.
         least: the energy of the prior where it is least.
     """
@@ -121,7 +121,7 @@ def probe(problem: Problem, field: np.ndarray, probes: int, seed: int, least: fl
     while True:
         lines = [_lanczos_from(device, M, phi, z, steps) for z in signs]
         pairs = np.array([_logarithms(np.asarray(a), np.asarray(b), grid.size) for a, b in lines])
-        error = float(np.std(pairs[:, 0], ddof=1) / np.sqrt(probes)) if probes > 1 else np.nan
+        error = float(np.std(pairs[:, 0], ddof=1) / np.sqrt(probes))
         change = float(abs(np.mean(pairs[:, 0] - pairs[:, 1])))
         if change <= LITTLE * error or 2 * steps > MOST or steps >= grid.size:
             break
