@@ -155,8 +155,8 @@ def laplace(
         problem: what was asked.
         fit: where the energy is least, from `solve` or `regress`: the fit, or its field.
         unit_information: whether free directions of the prior have that of unit information in the evidence.
-        probes: None for dense algebra. On large grids, the number, at least 2, of random vectors from whose products with the
-            Hessian the evidence is estimated, with its error: `log_evidence_error`.
+        probes: None for dense algebra. On large grids, the number of random vectors, at least 2, from whose products
+            with the Hessian the evidence is estimated, with its error: `log_evidence_error`.
         seed: of these vectors.
 
     Raises:
