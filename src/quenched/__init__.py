@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from quenched.core.proof import Agreement, agreement
     from quenched.core.results import load, save
     from quenched.core.types import InputError
+    from quenched.fields.practice.calibrating import calibrate
     from quenched.plots import plot
 
 # Loaded when first used: start-up is part of a user's wait.
@@ -27,6 +28,7 @@ _HOME = {
     "Local": "quenched.core.ensemble",
     "Processes": "quenched.core.ensemble",
     "agreement": "quenched.core.proof",
+    "calibrate": "quenched.fields.practice.calibrating",
     "load": "quenched.core.results",
     "plot": "quenched.plots",
     "save": "quenched.core.results",
@@ -42,6 +44,7 @@ __all__ = [
     "Local",
     "Processes",
     "agreement",
+    "calibrate",
     "fields",
     "load",
     "mixtures",

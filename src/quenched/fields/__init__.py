@@ -76,6 +76,7 @@ from quenched.fields.practice.adapting import Adaptation, FittedHyper, Integral,
 from quenched.fields.practice.alternatives import Alternatives, weigh
 from quenched.fields.practice.columns import FittedColumns, screen
 from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
+from quenched.fields.practice.posteriors import LaplaceDraws, PosteriorDraws
 from quenched.fields.simulation import measure
 from quenched.fields.theory.curve import curve
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
@@ -147,6 +148,7 @@ __all__ = [
     "Kernel",
     "KernelData",
     "Laplace",
+    "LaplaceDraws",
     "LaplaceNoise",
     "Laplacian",
     "Law",
@@ -185,6 +187,7 @@ __all__ = [
     "Period",
     "Periodic",
     "Permutation",
+    "PosteriorDraws",
     "Potential",
     "PotentialFunction",
     "Power",

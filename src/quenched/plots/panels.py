@@ -1,4 +1,4 @@
-"""The panels of a forecast, of a density and of an annealing."""
+"""The panels of a forecast, of a density, of an annealing and of a calibration."""
 
 from __future__ import annotations
 
@@ -115,6 +115,18 @@ def _given(data: xr.Dataset) -> tuple[Series, ...]:
     band = Series(label, Kind.band, x, mean, low=data["low"].values, high=data["high"].values)
     rows = Series(f"{int(data.attrs['rows']):,} rows", Kind.cloud, data["row_given"].values, data["row_value"].values)
     return image, band, Series(label, Kind.theory, x, mean), rows
+
+
+def show_calibration(data: xr.Dataset) -> Panel:
+    """The distribution of ranks less the uniform one, a line for each quantity, and the band of uniform ranks."""
+    z = data["share"].values
+    label = f"uniform ranks ({_share(data)}, simultaneous)"
+    middle = np.zeros(len(z))
+    series = [Series(label, Kind.band, z, middle, low=data["low"].values, high=data["high"].values, group=label)]
+    for name, line in zip(data["quantity"].values, data["difference"].values, strict=True):
+        series.append(Series(plain(name), Kind.theory, z, line))
+    note = plain(data.attrs["verdict"], LONGEST_REASON)
+    return Panel("share of ranks, $z$", "share of ranks below $z$, less $z$", tuple(series), key=False, note=note)
 
 
 def show_edges(data: xr.Dataset) -> Panel:
