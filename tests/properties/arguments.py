@@ -327,6 +327,12 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "Axis.name": st.text(max_size=3),
     "Axis.tails": st.none() | st.tuples(positive, st.just(0.0)),
     "Axis.bend": st.none() | st.tuples(usual, positive),
+    # calibration: short, since each run is a fit
+    "calibrate.subject": problem_on(
+        fields.Direct(INPUTS), st.builds(fields.GaussianData, places, places, positive)
+    ),
+    "calibrate.runs": st.integers(2, 4),
+    "calibrate.draws": st.integers(2, 9),
     # potentials and parameterised fields
     "FilterBank.matrices": square,
     "Convolution.kernel": st.just([1.0, -2.0, 1.0]),
@@ -451,6 +457,7 @@ ALWAYS = {
     "processes.forecast": ("rule", "tune"),
     "processes.tune": ("rule", "steps"),
     "processes.most_likely": ("steps",),
+    "calibrate": ("runs", "draws"),
 }
 """Optional arguments that keep a verb short."""
 FEW = {
@@ -459,6 +466,7 @@ FEW = {
     "outliers.curve": 1, "outliers.transitions": 1, "outliers.measure": 2,
     "outliers.asymptote": 3, "processes.curve": 2, "processes.measure": 2, "processes.most_likely": 2,
     "processes.tune": 2, "processes.forecast": 2, "fields.measure": 2, "replica.curve": 2, "replica.transitions": 1,
+    "calibrate": 3,
 }  # fmt: skip
 """Calls with good arguments of verbs that take long to compile; they get no options and share a program."""
 
