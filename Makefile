@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Libraries are compiled to bytecode once: without, every process that tests start would do so again, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What pip says goes to a file, and its end to the screen if it fails; dots show that it is working.
 define install
