@@ -1,5 +1,4 @@
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -79,17 +78,3 @@ def test_orthants_of_all_signs_sum_to_one(double):
 def test_average_of_a_polynomial_is_exact(double):
     average = compiled(lambda mean, variance: gaussian.average(lambda x: x**4, mean, variance))
     assert float(average(0.5, 2.0)) == pytest.approx(0.5**4 + 6 * 0.5**2 * 2 + 3 * 4, rel=1e-13)
-
-
-def test_average_split_at_a_jump(double):
-    split = compiled(lambda *at: gaussian.average_split(lambda x: jnp.where(x > 0.3, x, 0.0), *at))
-    step = split(np.array([0.3]), 0.1, 1.44)
-    u = (0.3 - 0.1) / 1.2
-    exact = 0.1 * ndtr(-u) + 1.2 * np.exp(-u * u / 2) / np.sqrt(2 * np.pi)
-    assert float(step) == pytest.approx(exact, abs=tolerances.MACHINE)
-
-
-def test_average_correlated_gives_the_covariance(double):
-    mean, cov = np.array([0.2, -0.4]), np.array([[1.0, 0.6], [0.6, 0.9]])
-    product = compiled(lambda *at: gaussian.average_correlated(lambda x: x[0] * x[1], *at))(mean, cov)
-    assert float(product) == pytest.approx(0.6 - 0.08, abs=tolerances.MACHINE)

@@ -61,35 +61,6 @@ def average(function: Callable[[Array], Array], mean: Real = 0.0, variance: Real
     return jnp.tensordot(w, jax.vmap(function)(jnp.asarray(mean + jnp.sqrt(variance) * x)), axes=1)
 
 
-def average_split(
-    function: Callable[[Array], Array], kinks: Array, mean: Real = 0.0, variance: Real = 1.0, *, nodes: int = 64
-) -> Array:
-    r"""$\langle f(x) \rangle$ for an $f$ that is smooth between increasing `kinks` `[n]` (jumps included).
-
-    There are `nodes` Gauss-Legendre nodes on each of the `n + 1` pieces; kinks in the far tails do no harm.
-    """
-    sd = jnp.sqrt(variance)
-    cuts = jnp.clip((jnp.asarray(kinks) - mean) / sd, -TAIL, TAIL)
-    edges = jnp.pad(cuts, 1, constant_values=(-TAIL, TAIL))
-    x, w = legendre(nodes)
-    z = edges[:-1, None] + jnp.diff(edges)[:, None] * x  # [pieces, nodes]
-    weights = jnp.diff(edges)[:, None] * w * pdf(z)
-    values = jax.vmap(jax.vmap(function))(jnp.asarray(mean + sd * z))
-    return jnp.tensordot(weights, values, axes=2)
-
-
-def average_correlated(function: Callable[[Array], Array], mean: Array, cov: Array, *, nodes: int = 32) -> Array:
-    r"""$\langle f(x) \rangle$ for $x \sim \mathcal N(\text{mean}, \text{cov})$ in a few dimensions and a smooth $f$.
-
-    `cov` must be positive definite. The cost is `nodes` to the power of the dimension.
-    """
-    x, w = hermite(nodes)
-    d = mean.shape[0]
-    grid = jnp.stack(jnp.meshgrid(*[jnp.asarray(x)] * d, indexing="ij"), axis=-1).reshape(-1, d)
-    weights = functools.reduce(np.multiply.outer, [w] * d).reshape(-1)
-    return jnp.tensordot(weights, jax.vmap(function)(mean + grid @ jnp.linalg.cholesky(cov).T), axes=1)
-
-
 def _owen_t(h: Array, a: Array) -> Array:
     r"""Owen's $T(h, a) = \frac{1}{2\pi} \int_0^a e^{-h^2 (1 + x^2)/2} / (1 + x^2)\, dx$ for $|a| \le 1$."""
     x, w = legendre(24)

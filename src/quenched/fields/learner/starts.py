@@ -43,7 +43,7 @@ class Start(eqx.Module):
 
 def _of_log(problem: Problem, log_density: np.ndarray) -> Any:
     """The field of a log-density, which need not be normalised."""
-    return problem.link.field(problem.grid.normalised(jnp.asarray(log_density)))
+    return problem.link.field(problem.grid.normalised(np.asarray(log_density, float)))
 
 
 def _counts(problem: Problem) -> np.ndarray:
@@ -252,8 +252,10 @@ def begin(start: Any, problem: Problem) -> np.ndarray:
 
 
 def projected(problem: Problem, field: np.ndarray) -> np.ndarray:
-    """The field that fulfils the normalisation."""
-    return np.asarray(_project(problem.link, jnp.asarray(field)), dtype=np.float64)
+    """The field that fulfils the normalisation; compiled only where it is more than an integral."""
+    link = problem.link
+    found = link.project(field) if link.exponential or link.linear else _project(link, jnp.asarray(field))
+    return np.asarray(found, dtype=np.float64)
 
 
 @functools.partial(jax.jit, compiler_options=QUICK)

@@ -20,12 +20,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
 from quenched.core import checks
+from quenched.core.linear import namespace, special
 from quenched.core.system import require_memory
 from quenched.core.types import Array, InputError
 
@@ -321,11 +320,11 @@ class Grid:
 
     def integrate(self, field: Array) -> Array:
         r"""$\int dy$ of a field, kept as dimensions of length 1."""
-        return jnp.sum(field * self._spread_weights[0], axis=self.dims, keepdims=True)
+        return namespace(field).sum(field * self._spread_weights[0], axis=self.dims, keepdims=True)
 
     def normalised(self, L: Array) -> Array:
         r"""$L - \ln \int dy\, e^L$."""
-        return L - jax.nn.logsumexp(L + self._spread_weights[1], axis=self.dims, keepdims=True)
+        return L - special(L).logsumexp(L + self._spread_weights[1], axis=self.dims, keepdims=True)
 
     def rows(self, points: Any) -> np.ndarray:
         """Some points as a table `[n, dimensions]`."""

@@ -12,6 +12,7 @@ r"""Further links: other functions of the density that can be smooth a priori, a
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -21,7 +22,7 @@ import numpy as np
 import xarray as xr
 
 from quenched.core import checks
-from quenched.core.types import Array, InputError, Real, double, real
+from quenched.core.types import QUICK, Array, InputError, Real, double, real
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.links import Density, Direct, Link
 
@@ -217,7 +218,7 @@ def check_link(link: Link, *, seed: int = 0, tolerance: float = 1e-5) -> xr.Data
         about = link.argument(where).reshape(-1)
         return -jnp.sum(N * link.log_density(where)) + 0.5 * about @ K @ about
 
-    @jax.jit  # one program for all that is asked of the link
+    @functools.partial(jax.jit, compiler_options=QUICK)  # one program for all that is asked of the link
     def look(noise: Array) -> dict[str, Array]:
         L = grid.normalised(noise)
         at = link.project(link.field(L)).reshape(-1)

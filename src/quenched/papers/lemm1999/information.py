@@ -20,6 +20,7 @@ import numpy as np
 import xarray as xr
 
 from quenched.core import checks
+from quenched.core.random import normals, uniforms
 from quenched.core.types import Array, InputError, Key, double
 
 MARGIN, FINE, FURTHEST = 8, 8, 200
@@ -109,8 +110,8 @@ def learning_decay(
         raise InputError(f"Argument `truth` must be one of the {len(m)} states, but {truth} was given.")
     n = checks.whole("examples", examples, least=1)
     where, noise = jax.random.split(checks.key(key))
-    place = np.asarray(jax.random.bernoulli(where, shape=(n,)), dtype=int)
-    y = m[truth, place] + float(sigma) * np.asarray(jax.random.normal(noise, (n,)))
+    place = (uniforms(where, n) < 0.5).astype(int)
+    y = m[truth, place] + float(sigma) * normals(noise, n)
     steps = -((y[:, None] - m[:, place].T) ** 2) / (2 * float(sigma) ** 2)  # [n, l]
     with np.errstate(divide="ignore"):
         logs = np.log(p) + np.concatenate([np.zeros((1, len(m))), np.cumsum(steps, axis=0)])
