@@ -52,10 +52,14 @@ def test_fast_transforms_are_products_with_the_modes(ends, n):
     """On the host and in JAX, also along a dimension between others."""
     U, field = fields.Axis(0, 1, points=n, ends=ends).modes[1], np.random.default_rng(n).normal(size=(2, n, 3))
     expected = np.einsum("anb,nk->akb", field, U)
-    for one in (field, jnp.asarray(field)):
+
+    def there_and_back(one):
         amplitudes = transforms.to_modes(one, ends, 1)
+        return amplitudes, transforms.from_modes(amplitudes, ends, 1)
+
+    for amplitudes, again in (there_and_back(field), compiled(there_and_back)(field)):
         np.testing.assert_allclose(amplitudes, expected, atol=MACHINE)
-        np.testing.assert_allclose(transforms.from_modes(amplitudes, ends, 1), field, atol=MACHINE)
+        np.testing.assert_allclose(again, field, atol=MACHINE)
 
 
 def test_long_axes_have_the_operators_of_short_ones(monkeypatch):
@@ -162,21 +166,28 @@ def test_a_coarse_problem_has_nearly_the_same_solution():
     np.testing.assert_allclose(carry(wave(u, v, w), half.grid, grid), wave(x, y, z), atol=ALGEBRA)
 
 
+@compiled
+def parts_of_preconditioner(problem, ground, field, v):
+    """What is asked of it below."""
+    M = precondition(problem, ground, field)
+    diagonal = data_diagonal(problem, field, ground.signs)
+    return diagonal, M.solve(v), M.spread(M.gather(v)), M.spread(M.coordinates(v)), M.logdet()
+
+
 @jax.enable_x64(True)
 def test_the_preconditioner_is_exact_with_all_modes_in_its_block():
     """Its root and its determinant are those of the matrix; the diagonal of the data is that of their Hessian."""
     problem = PROBLEMS["regression"]
-    zero, ground = jnp.zeros(problem.grid.shape), ground_of(problem)
-    diagonal = data_diagonal(problem, zero, ground.signs)
-    H = problem.hessian(np.zeros(problem.grid.shape))
+    v = np.random.default_rng(0).normal(size=problem.grid.shape)
+    zero = np.zeros(problem.grid.shape)
+    diagonal, solved, spread, again, logdet = parts_of_preconditioner(problem, ground_of(problem), zero, v)
+    H = problem.hessian(zero)
     np.testing.assert_allclose(diagonal.ravel(), np.diag(H) - np.diag(problem.grid.cell * problem.operator.matrix),
                                atol=ALGEBRA)  # fmt: skip
-    M = precondition(problem, ground, zero)
-    v = jnp.asarray(np.random.default_rng(0).normal(size=problem.grid.shape))
-    np.testing.assert_allclose(M.solve(v).ravel(), np.linalg.solve(H, v.ravel()), rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(M.spread(M.gather(v)), M.solve(v), atol=SAME)
-    np.testing.assert_allclose(M.spread(M.coordinates(v)), v, atol=SAME)
-    assert float(M.logdet()) == pytest.approx(np.linalg.slogdet(H)[1], rel=SAME)
+    np.testing.assert_allclose(solved.ravel(), np.linalg.solve(H, v.ravel()), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(spread, solved, atol=SAME)
+    np.testing.assert_allclose(again, v, atol=SAME)
+    assert float(logdet) == pytest.approx(np.linalg.slogdet(H)[1], rel=SAME)
 
 
 def test_what_does_not_fit_in_memory_is_refused_before_it_is_made(monkeypatch):
