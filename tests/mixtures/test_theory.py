@@ -225,7 +225,7 @@ def test_averages_over_an_example(double):
     for _ in range(500):
         w = m + z + b * n / s * np.tanh(s * w)
     T = n / s * np.tanh(s * w)
-    found = equations.averages(s, n, b, m, equations.find_nodes(*map(np.float64, (s, n, b, m))))
+    found = compiled(equations.averages)(s, n, b, m, equations.find_nodes(*map(np.float64, (s, n, b, m))))
     slope = b * n / np.cosh(s * w) ** 2
     expected = [T / m, T**2, z * T, np.log(np.cosh(s * w)), (1 / (1 - slope) - 1) ** 2]
     np.testing.assert_allclose(found, np.array(expected) @ weight, rtol=QUADRATURE)

@@ -3,7 +3,6 @@
 import itertools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -12,6 +11,7 @@ from scipy.stats import norm
 from quenched import outliers
 from quenched.outliers.theory.setting import Setting
 from quenched.papers.dietrich1998 import printed
+from tests.programs import compiled
 from tests.tolerances import SAME
 
 LAW, SOFT, HARD = outliers.Contaminated(gamma=10.0), outliers.SoftSelection(), outliers.HardSelection()
@@ -19,9 +19,9 @@ LAW, SOFT, HARD = outliers.Contaminated(gamma=10.0), outliers.SoftSelection(), o
 
 def test_e2_the_printed_derivative_has_the_wrong_sign(double):
     """The integrals I_1 to I_7 of appendix A by hand."""
-    at = Setting(*(jnp.asarray(v) for v in (10.0, 10.0, 1.0, 5.0, 0.0)))
+    at = Setting(10.0, 10.0, 1.0, 5.0, 0.0)
     R, Q, z, alpha, gamma, gt = 0.8, 0.75, 0.05, 5.0, 10.0, 10.0
-    exact = float(jax.grad(printed.soft_free_energy, argnums=1)(*(jnp.asarray(v) for v in (R, Q, z)), at))
+    exact = float(compiled(jax.grad(printed.soft_free_energy, argnums=1))(R, Q, z, at))
     x, b = np.linspace(-9, 9, 20001), gt**2 * z / gamma
     dx, w1 = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi) * (x[1] - x[0]), 1 / (1 + np.e)
     total = {-1: 0.0, 1: 0.0}
