@@ -414,6 +414,23 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "screen.lengths": st.just([0.3]),
     "screen.ratios": st.just([1.0, 10.0]),
     "locate.noise": st.none() | st.just(fields.LogFlat(0.1, 10.0)),
+    # quantum systems
+    "fields.state": st.sampled_from([fields.Ground(), fields.Canonical(0.5)]),
+    "fields.states": st.just((fields.Ground(), fields.Canonical(0.5))),
+    "Mixed.weights": st.just([0.4, 0.6]),
+    "Weighted.weights": st.just([0.4, 0.6]),
+    "fields.level": st.integers(0, 4),
+    "fields.levels": st.none() | st.just((0, 2)),
+    "fields.temperature": positive,
+    "fields.positions": st.just([0.1, 0.2]),
+    "fields.momenta": st.just([0.1, -0.2]),
+    "PositionData.weights": st.none() | st.just([1.0, 2.0]),
+    "CombinedData.parts": st.just([fields.PositionData([0.1]), fields.LevelData([0.5])]),
+    "fields.hamiltonian": st.just(fields.Hamiltonian()),
+    "Hamiltonian.ends": st.sampled_from([None, fields.Periodic(), fields.Free(), fields.Dirichlet()]),
+    "fields.hbar": positive,
+    "LevelData.energies": st.just([0.5, 1.5]),
+    "LevelData.errors": positive,
     # symmetries
     "fields.within": st.none() | smooth,
     "fields.map": st.builds(fields.Translation, st.just(LINE), st.just(LINE.axes[0]), st.floats(0.2, 0.8))

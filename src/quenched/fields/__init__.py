@@ -27,6 +27,7 @@ from quenched.fields.model.families import (
 )
 from quenched.fields.model.filters import Convolution, Derivative, FilterBank, Gradient
 from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
+from quenched.fields.model.hamiltonian import Hamiltonian
 from quenched.fields.model.hyper import Hyper
 from quenched.fields.model.hyperpriors import Choice, Flat, Gamma, Hyperprior, LogFlat, LogNormal, Normal, Power
 from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity, TrueFunction
@@ -59,7 +60,9 @@ from quenched.fields.model.potentials import (
 from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quadratic import Cumulative, QuadraticData
+from quenched.fields.model.quantum import CombinedData, LevelData, MomentumData, PositionData
 from quenched.fields.model.rows import RowData
+from quenched.fields.model.states import Canonical, Ground, Mixed, State, Stationary, Weighted
 from quenched.fields.model.switches import Jumps, Patches, Switches
 from quenched.fields.model.symmetries import (
     Coordinates,
@@ -97,9 +100,11 @@ __all__ = [
     "BinnedData",
     "BlurredData",
     "Bounded",
+    "Canonical",
     "Choice",
     "ClassData",
     "ClusterData",
+    "CombinedData",
     "Components",
     "Convolution",
     "Coordinates",
@@ -135,6 +140,8 @@ __all__ = [
     "Given",
     "Gradient",
     "Grid",
+    "Ground",
+    "Hamiltonian",
     "Huber",
     "HuberNoise",
     "Hyper",
@@ -154,6 +161,7 @@ __all__ = [
     "Law",
     "LearningMatrix",
     "LengthScale",
+    "LevelData",
     "Likelihood",
     "LinearMap",
     "Link",
@@ -173,7 +181,9 @@ __all__ = [
     "MaximumPosterior",
     "Method",
     "Mirror",
+    "Mixed",
     "MixtureNoise",
+    "MomentumData",
     "Newton",
     "NewtonCG",
     "Noise",
@@ -187,6 +197,7 @@ __all__ = [
     "Period",
     "Periodic",
     "Permutation",
+    "PositionData",
     "PosteriorDraws",
     "Potential",
     "PotentialFunction",
@@ -210,6 +221,8 @@ __all__ = [
     "SquareRoot",
     "SquaredLoss",
     "Start",
+    "State",
+    "Stationary",
     "Strength",
     "Switches",
     "Template",
@@ -221,6 +234,7 @@ __all__ = [
     "Uniform",
     "Unnormalised",
     "VectorData",
+    "Weighted",
     "ZeroOneLoss",
     "adapt",
     "check_link",
