@@ -14,7 +14,8 @@ import numpy as np
 
 from quenched.core.types import QUICK, Array, double
 from quenched.fields.learner.starts import Uniform, begin
-from quenched.fields.model.operators import Mass, Waves
+from quenched.fields.model.either import templates_of, uncertain
+from quenched.fields.model.operators import Mass, Operator, Waves
 from quenched.fields.model.preconditioner import RIDGE, resembling
 from quenched.fields.model.priors import Prior
 from quenched.fields.model.problem import Problem
@@ -32,7 +33,7 @@ class HostTask:
 
     def __init__(self, problem: Problem):
         self.problem = problem
-        self.waves: Waves = resembling(Mass(problem.grid, 0.0) if problem.parts is None else problem.operator)
+        self.waves: Waves = resembling(_operator(problem))
         self.signs = np.random.default_rng(0).choice([-1.0, 1.0], size=problem.grid.size)
 
     def scale(self) -> float:
@@ -81,6 +82,13 @@ class HostTask:
             return lambda v: _product(self.problem.prior, field, v.reshape(field.shape)).ravel()
         operator = self.problem.operator
         return lambda v: grid.cell * np.asarray(operator.apply(v.reshape(field.shape))).ravel()
+
+
+def _operator(problem: Problem) -> Operator:
+    """That of the prior, of its first alternative, or none."""
+    if problem.parts is not None:
+        return problem.operator
+    return templates_of(problem.prior)[0][0].operator if uncertain(problem.prior) else Mass(problem.grid, 0.0)
 
 
 @double
