@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
+from quenched.estimators import worlds
+from quenched.estimators.bands import between, check_band, fill, quantile
 from quenched.estimators.reading import rows_of, validated, weights_of
 from quenched.fields.model.grid import Axis
-from quenched.fields.practice import conditional, regression, robust, rounding
+from quenched.fields.practice import conditional, regression, robust, rounding, sampled
 
 MOST_ORDER = 6
 """Beyond it differences lose all digits."""
@@ -70,6 +72,10 @@ class FieldRegressor(_Given):
         noise: $\sigma^2$; by default the most probable.
         loss: what an error costs: "squared", "absolute", "huber" (squared up to 1.345 deviations, then linear) or
             "epsilon" (nothing up to a quarter of the scale of the noise, then linear).
+        band: what `credible_band` is made of: "laplace", or "sampled" for draws from the posterior: with
+            squared errors over all orders, strengths and noises; with another loss at those that were found (needs
+            blackjax). If draws cannot be trusted, a warning says why, and the band is Laplace's.
+        random_state: of the draws.
 
     Attributes:
         grid_: points `[G]`; for two columns a pair of arrays.
@@ -78,6 +84,9 @@ class FieldRegressor(_Given):
         order_, strength_: given, or the most probable.
         noise_: given, or the most probable; of few rows its mean.
         log_evidence_: logarithm of the probability density of the values.
+        band_: "sampled" if the band is made of draws, otherwise "laplace".
+        band_verdict_: how the draws were judged, as a sentence.
+        draws_: functions at the points `[draws, ...]`; None without draws.
         n_features_in_, feature_names_in_: columns seen in `fit`.
 
     Examples:
@@ -99,12 +108,16 @@ class FieldRegressor(_Given):
         strength: float | None = None,
         noise: float | None = None,
         loss: str = "squared",
+        band: str = "laplace",
+        random_state: Any = None,
     ):
         self.points = points
         self.order = order
         self.strength = strength
         self.noise = noise
         self.loss = loss
+        self.band = band
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FieldRegressor:
         """Fit to one or two columns.
@@ -129,6 +142,7 @@ class FieldRegressor(_Given):
         if self.loss not in ("squared", *robust.LOSSES):
             raise InputError('Argument `loss` must be "squared", "absolute", "huber" or "epsilon", but '
                              f"{self.loss!r} was given.")  # fmt: skip
+        check_band(self.band)
         given: Any = {"order": self.order, "strength": self.strength, "noise": self.noise}
         seen = regression.grid_for(rows, points), rows, values, weights
         if self.loss == "squared":
@@ -140,7 +154,30 @@ class FieldRegressor(_Given):
         self.mean_, self.variance_ = found.mean, found.variance
         self.order_, self.strength_, self.noise_ = found.order, found.strength, found.noise
         self.log_evidence_ = found.log_evidence
+        fill(self, lambda key: sampled.noisy(found, key) if found.part else sampled.function(*seen, key, **given))
         return self
+
+    def _world(self, rows: int) -> Any:
+        """What `quenched.calibrate` judges it in."""
+        return worlds.world(worlds.Functions, self, rows)
+
+    def credible_band(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Between what the function at each row lies with some probability.
+
+        Args:
+            X: rows.
+            level: the probability.
+
+        Returns:
+            Lower and upper ends `[n]`.
+        """
+        rows = self._rows(X)
+        if self.draws_ is not None:
+            hats = self._fitted.grid.interpolation(rows)
+            return between((hats @ self.draws_.reshape(len(self.draws_), -1).T).T, level)
+        half = quantile(level) * np.sqrt(self._fitted.variance_at(rows))
+        mean = self._fitted.at(rows)
+        return mean - half, mean + half
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The mean of the function at each row.
@@ -172,6 +209,9 @@ class FieldConditional(_Given):
         order: of the derivative along x that is small; by default 1 and 2 are weighed. (Along y it is 3.)
         strength: of the prior along x and along y, in coordinates in which the grid has unit lengths; by default all
             are weighed. It needs an order.
+        band: what `credible_band` is made of: "laplace", or "sampled" for draws from the posterior (needs
+            blackjax). If draws cannot be trusted, a warning says why, and the band is Laplace's.
+        random_state: of the draws.
 
     Attributes:
         grid_: points along x and along y.
@@ -182,6 +222,9 @@ class FieldConditional(_Given):
         path_: what was tried: order, strengths, logarithm of the evidence, share.
         outcome_: whether all minima were found.
         rounding_: to what the values were rounded, zero if they were not; each is then spread over its interval.
+        band_: "sampled" if the band is made of draws, otherwise "laplace".
+        band_verdict_: how the draws were judged, as a sentence.
+        draws_: logarithms of the density of the remainder at the points `[draws, x, remainder]`; None without draws.
         n_features_in_, feature_names_in_: columns seen in `fit`.
 
     Examples:
@@ -201,10 +244,14 @@ class FieldConditional(_Given):
         points: tuple[int, int] | None = None,
         order: int | None = None,
         strength: tuple[float, float] | None = None,
+        band: str = "laplace",
+        random_state: Any = None,
     ):
         self.points = points
         self.order = order
         self.strength = strength
+        self.band = band
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FieldConditional:
         """Fit to one column.
@@ -222,6 +269,7 @@ class FieldConditional(_Given):
             raise InputError(f"Argument `X` must have one column, but it has {rows.shape[1]}: give the one that the "
                              "density hangs on.")  # fmt: skip
         points = self._points()
+        check_band(self.band)
         _check_prior(self.order, self.strength)
         strength = None if self.strength is None else _pair("strength", self.strength)
         centre = regression.learn(regression.grid_for(rows), rows, values, weights)
@@ -248,6 +296,7 @@ class FieldConditional(_Given):
         self.grid_ = found.places
         self.density_ = self._densities(*found.places)
         self._seen = rows[:, 0], values, str(getattr(y, "name", None) or "value")
+        fill(self, lambda key: sampled.conditional(mixture, found.grid, key))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -269,6 +318,35 @@ class FieldConditional(_Given):
         values = np.atleast_1d(checks.numbers("y", self.grid_[1] if y is None else y))
         checks.finite("y", values)
         return self._densities(x, values)
+
+    def _world(self, rows: int) -> Any:
+        """What `quenched.calibrate` judges it in."""
+        return worlds.world(worlds.Conditionals, self, rows)
+
+    def credible_band(self, X: Any, y: Any = None, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Between what the density at each row and some values lies with some probability.
+
+        Mean and width, about which the density is a field, are taken as known.
+
+        Args:
+            X: rows.
+            y: values `[m]`; by default those of the grid, `grid_[1]`.
+            level: the probability.
+
+        Returns:
+            Lower and upper ends `[n, m]`.
+        """
+        x = self._column(X)
+        values = np.atleast_1d(checks.numbers("y", self.grid_[1] if y is None else y))
+        checks.finite("y", values)
+        if self.draws_ is not None:
+            ends = between(self.draws_, level)
+        else:
+            mean, deviation = self._fitted.uncertainty
+            ends = mean - quantile(level) * deviation, mean + quantile(level) * deviation
+        pairs = np.repeat(x, len(values)), np.tile(values, len(x))
+        low, high = (np.exp(self._fitted.log_density(*pairs, end)).reshape(len(x), len(values)) for end in ends)
+        return low, high
 
     def predict_interval(self, X: Any, level: float = 0.9) -> np.ndarray:
         """The interval in which a new value lies with some probability, as probable to be missed below as above.

@@ -182,6 +182,7 @@ def calibrate(
     draws: int = 99,
     method: PosteriorDraws | None = None,
     quantities: Mapping[str, Callable[[Array], Array]] | None = None,
+    rows: int = 100,
     executor: Any = None,
     folder: Any = None,
 ) -> xr.Dataset:
@@ -192,13 +193,16 @@ def calibrate(
 
     Args:
         subject: a `fields.Problem`, whose data give the number of rows, the inputs and the noise, and are drawn anew;
-            or a `Simulator` of your own. The prior must be proper.
+            the posterior behind the band of an estimator of fields, such as `FieldDensity()`; or a `Simulator` of
+            your own. The prior of a problem must be proper; that of an estimator is made so, and drawn from with what
+            is given of order, strength and noise (see `quenched.estimators.worlds`).
         key: a JAX key; the same key gives the same ranks, whatever the executor.
         runs: truths and data sets, at least 2.
         draws: from each posterior, so that ranks go from 0 to `draws`.
-        method: of a problem, how its posterior is drawn from: `fields.LaplaceDraws()`, the default, or
-            an object of your own.
+        method: of a problem, how its posterior is drawn from: `fields.LaplaceDraws()`, the default, `fields.NUTS()`,
+            `fields.Tempered()`, or an object of your own. (Of an estimator, its option `band` says it.)
         quantities: of a problem, functions of the field in JAX that are ranked besides, by name.
+        rows: of the tables from which an estimator learns, at least 8.
         executor: `Local()`, `Processes(n)` or `Dask(client)`.
         folder: where finished runs are kept, so that an interrupted calibration goes on where it stopped.
 
@@ -227,8 +231,13 @@ def calibrate(
         simulator: Simulator = _of_problem(subject, method, quantities)
     elif isinstance(subject, Simulator):
         simulator = subject
+    elif hasattr(subject, "_world") and not isinstance(subject, type):
+        for name, given in (("method", method), ("quantities", quantities)):
+            if given is not None:
+                raise InputError(f"Argument `{name}` must be None for an estimator, but {given!r} was given.")
+        simulator = subject._world(rows)
     else:
-        raise InputError("Argument `subject` must be a fields.Problem or a Simulator, but "
+        raise InputError("Argument `subject` must be a fields.Problem, an estimator of fields or a Simulator, but "
                          f"{subject!r} was given.")  # fmt: skip
     return calibration.simulate(simulator, key=key, runs=runs, draws=draws, executor=executor, folder=folder)
 

@@ -2,9 +2,9 @@ r"""Draws from posteriors by samplers, with the evidence that they can be truste
 
 `NUTS` is the no-U-turn sampler of blackjax, in the coordinates of Laplace's Gaussian (see
 `quenched.fields.practice.target`): that is its start and its preconditioner, and in regression with Gaussian noise its
-answer. Chains begin at independent draws from that Gaussian, under different alternatives if there are some. Draws count
-as converged only if the rank-normalised split R-hat of the field at every point and of the energy is at most `RHAT`,
-effective sample sizes of bulk and tails are at least `SIZE` for each chain, and no trajectory diverged.
+answer. Chains begin at independent draws from that Gaussian, under different alternatives if there are some. Draws
+count as converged only if the rank-normalised split R-hat of the field at every point and of the energy is at most
+`RHAT`, effective sample sizes of bulk and tails are at least `SIZE` for each chain, and no trajectory diverged.
 [hoffman2014; vehtari2021]
 
 Hyperparameters and alternatives are summed over, exactly on their grid, while the field moves, and are drawn
@@ -79,6 +79,10 @@ class Sampler(PosteriorDraws):
             chains: that know nothing of each other.
         """
 
+    def careful(self) -> Sampler:
+        """The same with shorter steps, for another attempt after trajectories have diverged."""
+        return self
+
     def draw(self, problem: Problem, key: Key, count: int) -> tuple[np.ndarray, Outcome]:
         """See `PosteriorDraws`: as many draws as it takes, of which some are kept, evenly spaced."""
         fields, _, outcome = self.draw_among([Setting(problem, 1.0, None)], key, count)
@@ -89,20 +93,27 @@ class Sampler(PosteriorDraws):
         fields, at, outcome, _ = self.draw_from(whiten(approximate(settings), pooled=self.pooled), key, count)
         return fields, at, outcome
 
-    def draw_from(self, posterior: Whitened, key: Key, count: int) -> tuple[np.ndarray, np.ndarray, Outcome, Run]:
-        """Fields, their settings, whether they can be trusted, and the run, which is repeated with more draws if not.
+    def draw_from(
+        self, posterior: Whitened, key: Key, count: int, *, energy: bool = True
+    ) -> tuple[np.ndarray, np.ndarray, Outcome, Run]:
+        """Fields, their settings, whether they can be trusted, and the run: repeated with more draws or care if not.
 
         Args:
             posterior: from which.
             key: of all draws.
             count: how many fields are returned.
+            energy: whether the draws of the energy, which are the least independent ones, are judged as well.
         """
-        each = max(DRAWS, -(-count // CHAINS))
+        each, sampler = max(DRAWS, -(-count // CHAINS)), self
         for attempt in range(LONGER + 1):
-            run = self.run(posterior, jax.random.fold_in(key, attempt), each * 2**attempt, CHAINS)
-            outcome = outcome_of(diagnose(posterior, run))
+            run = sampler.run(posterior, jax.random.fold_in(key, attempt), each, CHAINS)
+            outcome = outcome_of(diagnose(posterior, run, energy=energy))
             if outcome is Outcome.converged:
                 break
+            if outcome is Outcome.diverged:
+                sampler = sampler.careful()
+            else:
+                each *= 2
         fields, at = _assigned(posterior, run.z, jax.random.fold_in(key, LONGER + 1))
         order = np.swapaxes(np.arange(fields.shape[0] * fields.shape[1]).reshape(fields.shape[:2]), 0, 1).ravel()
         kept = order[np.linspace(0, len(order) - 1, count).astype(int)]
@@ -132,6 +143,10 @@ class NUTS(Sampler):
         checks.whole("warmup", self.warmup, least=1)
         checks.inside("acceptance", checks.number("acceptance", self.acceptance), 0, 1)
         checks.whole("doublings", self.doublings, least=1)
+
+    def careful(self) -> NUTS:
+        """See `Sampler`."""
+        return dataclasses.replace(self, acceptance=(1 + self.acceptance) / 2)
 
     def run(self, posterior: Whitened, key: Key, draws: int, chains: int) -> Run:
         """See `Sampler`."""
@@ -210,7 +225,7 @@ def _advance(target: Target, state: Any, key: Key, acceptance: Any, adapting: An
     return jax.lax.scan(move, state, jax.random.split(key, BLOCK))
 
 
-def diagnose(posterior: Whitened, run: Run) -> dict[str, Any]:
+def diagnose(posterior: Whitened, run: Run, *, energy: bool = True) -> dict[str, Any]:
     """R-hat and effective sample sizes of the field at each point and of the energy, and divergences."""
     chains, draws = run.energy.shape
     if not np.all(np.isfinite(run.z)) or not np.all(np.isfinite(run.energy)):
@@ -218,7 +233,9 @@ def diagnose(posterior: Whitened, run: Run) -> dict[str, Any]:
         return {"rhat": np.full(count + 1, np.nan), "bulk": np.zeros(count + 1), "tail": np.zeros(count + 1),
                 "divergences": run.divergences, "chains": chains}  # fmt: skip
     fields = posterior.fields(run.z).reshape(chains, draws, -1)
-    each = np.concatenate([seen_by_data(posterior, fields), run.energy[..., None]], axis=-1)
+    each = seen_by_data(posterior, fields)
+    if energy:
+        each = np.concatenate([each, run.energy[..., None]], axis=-1)
     cap = np.inf if run.sizes is None else float(np.sum(run.sizes))
     return {"rhat": diagnostics.split_rhat(each), "bulk": np.minimum(diagnostics.bulk_size(each), cap),
             "tail": np.minimum(diagnostics.tail_size(each), cap), "divergences": run.divergences,

@@ -35,7 +35,7 @@ from quenched.fields.model.noise import GaussianNoise, NoisyData
 from quenched.fields.model.priors import And, Gaussian, combined
 from quenched.fields.model.problem import Problem
 from quenched.fields.practice.settings import Setting, require_free, settings_of
-from quenched.fields.theory.laplace import laplace, pulls_at_shifts, shifts_of
+from quenched.fields.theory.laplace import FLAT, laplace, pulls_at_shifts, shifts_of
 
 ROWS = (ClassData, NoisyData, ClusterData, VectorData)
 """Data whose rows alone decide the energy, and can be padded."""
@@ -230,7 +230,7 @@ def whiten(gaussians: Gaussians, *, pooled: bool) -> Whitened:
     else:
         mean, roots = _common(gaussians, pooled)
     problem = gaussians.problem
-    closed = None if problem.parts is None else _term(problem, mean, roots)
+    closed = None if problem.parts is None else term_of(problem, mean, roots)
     if closed is None:
         alone = len(gaussians.settings) == 1
         shape = problem.grid.shape
@@ -259,7 +259,7 @@ def _common(gaussians: Gaussians, pooled: bool) -> tuple[np.ndarray, np.ndarray]
     return mean, (lower.T * unit) @ basis.T
 
 
-def _term(problem: Problem, mean: np.ndarray, roots: np.ndarray) -> Term | None:
+def term_of(problem: Problem, mean: np.ndarray, roots: np.ndarray) -> Term | None:
     """The data in plain arrays; None where they have no such form."""
     data, link, grid = problem.likelihood, problem.link, problem.grid
     if isinstance(data, DensityData) and link.exponential:
@@ -271,15 +271,15 @@ def _term(problem: Problem, mean: np.ndarray, roots: np.ndarray) -> Term | None:
         s = np.sqrt(np.broadcast_to(data.variance, np.shape(data.targets)))
         weights = np.broadcast_to(data.weights, np.shape(data.targets))
         rows = NoisyData(np.zeros(len(s)), np.asarray(data.targets) / s, GaussianNoise(1.0))
-        return row_term(rows, (data.design @ mean) / s, (data.design @ roots.T).T / s, weights)
+        return rowterm_of(rows, (data.design @ mean) / s, (data.design @ roots.T).T / s, weights)
     if isinstance(data, ROWS):
         values = np.asarray(data.values(mean.reshape(grid.shape)))
         slopes = np.array([data.values(one.reshape(grid.shape)) for one in roots])
-        return row_term(data, values, slopes, data.weights)
+        return rowterm_of(data, values, slopes, data.weights)
     return None
 
 
-def row_term(data: Any, values: np.ndarray, slopes: np.ndarray, weights: Any) -> RowTerm:
+def rowterm_of(data: Any, values: np.ndarray, slopes: np.ndarray, weights: Any) -> RowTerm:
     """Rows at values and slopes, padded, so that few numbers of rows have a program of their own."""
     n = len(values)
     length = next_length(n, first=32, ratio=2)
