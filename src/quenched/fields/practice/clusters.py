@@ -60,7 +60,7 @@ class Branches:
         strength: of the prior.
         log_evidence: logarithm of the probability density of the values.
         outcome: whether the iteration arrived.
-        part: the posterior of the functions less a centre, in units of a size, before sorting, all three, and the order.
+        part: the posterior of the functions less a centre and in units of a size, both, and the order of the functions.
     """
 
     grid: Grid

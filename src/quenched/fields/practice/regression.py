@@ -69,7 +69,8 @@ class Function:
         noise: $\sigma^2$.
         log_evidence: $\ln p(y)$.
         roots: rows whose products summed up are the covariance at the points `[modes, points]`.
-        part: where the noise is not Gaussian, the posterior of the function less a centre, in units of a size, and both.
+        part: where the noise is not Gaussian, the posterior of the function less a centre, in units of a size, and
+            both.
     """
 
     grid: Grid
