@@ -27,9 +27,10 @@ from quenched.fields.model.families import (
 )
 from quenched.fields.model.filters import Convolution, Derivative, FilterBank, Gradient
 from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
+from quenched.fields.model.hamiltonian import Hamiltonian
 from quenched.fields.model.hyper import Hyper
 from quenched.fields.model.hyperpriors import Choice, Flat, Gamma, Hyperprior, LogFlat, LogNormal, Normal, Power
-from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity, TrueFunction
+from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity, TrueFunction, TruePotential
 from quenched.fields.model.likelihoods import DensityData, GaussianData, Likelihood
 from quenched.fields.model.links import Density, Direct, Link, LogDensity, Shifted, SquareRoot
 from quenched.fields.model.locally import LocalEither, locally
@@ -59,7 +60,10 @@ from quenched.fields.model.potentials import (
 from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quadratic import Cumulative, QuadraticData
+from quenched.fields.model.quantum import CombinedData, LevelData, MomentumData, PositionData
 from quenched.fields.model.rows import RowData
+from quenched.fields.model.shapes import Cosine, DoubleWell, Harmonic, Morse, Shape, TwoWells
+from quenched.fields.model.states import Canonical, Evolving, Ground, Mixed, Packet, State, Stationary, Weighted
 from quenched.fields.model.switches import Jumps, Patches, Switches
 from quenched.fields.model.symmetries import (
     Coordinates,
@@ -100,12 +104,15 @@ __all__ = [
     "BinnedData",
     "BlurredData",
     "Bounded",
+    "Canonical",
     "Choice",
     "ClassData",
     "ClusterData",
+    "CombinedData",
     "Components",
     "Convolution",
     "Coordinates",
+    "Cosine",
     "Cumulative",
     "Cup",
     "Dense",
@@ -116,8 +123,10 @@ __all__ = [
     "Direct",
     "Dirichlet",
     "Distribution",
+    "DoubleWell",
     "Either",
     "Empirical",
+    "Evolving",
     "Exact",
     "Filter",
     "FilterBank",
@@ -138,6 +147,9 @@ __all__ = [
     "Given",
     "Gradient",
     "Grid",
+    "Ground",
+    "Hamiltonian",
+    "Harmonic",
     "Huber",
     "HuberNoise",
     "Hyper",
@@ -157,6 +169,7 @@ __all__ = [
     "Law",
     "LearningMatrix",
     "LengthScale",
+    "LevelData",
     "Likelihood",
     "LinearMap",
     "Link",
@@ -176,7 +189,10 @@ __all__ = [
     "MaximumPosterior",
     "Method",
     "Mirror",
+    "Mixed",
     "MixtureNoise",
+    "MomentumData",
+    "Morse",
     "Newton",
     "NewtonCG",
     "Noise",
@@ -184,12 +200,14 @@ __all__ = [
     "Normal",
     "Operator",
     "Order",
+    "Packet",
     "Parametrised",
     "Patches",
     "Pathology",
     "Period",
     "Periodic",
     "Permutation",
+    "PositionData",
     "PosteriorDraws",
     "Potential",
     "PotentialFunction",
@@ -206,6 +224,7 @@ __all__ = [
     "RowData",
     "Rule",
     "Sampler",
+    "Shape",
     "Shifted",
     "Smoothed",
     "Smoothness",
@@ -214,6 +233,8 @@ __all__ = [
     "SquareRoot",
     "SquaredLoss",
     "Start",
+    "State",
+    "Stationary",
     "Strength",
     "Switches",
     "Tempered",
@@ -222,10 +243,13 @@ __all__ = [
     "Translation",
     "TrueDensity",
     "TrueFunction",
+    "TruePotential",
     "Truncated",
+    "TwoWells",
     "Uniform",
     "Unnormalised",
     "VectorData",
+    "Weighted",
     "ZeroOneLoss",
     "adapt",
     "check_link",

@@ -17,6 +17,7 @@ import numpy as np
 from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
 from quenched.fields.model.likelihoods import DensityData, GaussianData, Likelihood
 from quenched.fields.model.operators import Operator, Plate, Sum, Waves
+from quenched.fields.model.outcomes import QuantumData
 from quenched.fields.model.priors import And, Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.rows import RowData
@@ -98,6 +99,8 @@ def _data(data: Likelihood, old: Grid, new: Grid) -> Likelihood | None:
     """Rows at the nearest coarse points, counts shared out."""
     if type(data) is DensityData:
         return DensityData(None, None, _counted(np.asarray(data.counts), old, new))
+    if isinstance(data, QuantumData):
+        return data.carried(new, lambda counts: _counted(counts, old, new))
     if not isinstance(data, (GaussianData, RowData)) or data.places is None:
         return None
     axes = len(old.axes) - int(getattr(data, "components", False))

@@ -48,7 +48,8 @@ def curvature(problem: Problem, field: np.ndarray) -> np.ndarray:
     """The Hessian, with a curvature along what normalisation takes away."""
     H = problem.expand(field).hessian()
     if isinstance(problem.link, Direct):
-        return (H + H.T) / 2
+        gone = problem.undetermined
+        return (H + H.T) / 2 + (np.max(np.abs(H)) * gone.T @ gone if len(gone) else 0.0)
     gone = each_x(problem.grid) * (field.ravel() if isinstance(problem.link, SquareRoot) else 1.0)
     gone = gone / np.linalg.norm(gone, axis=1, keepdims=True)
     if problem.link.linear:  # a prior about the field itself may pull at shifts

@@ -25,6 +25,7 @@ from quenched.core import checks
 from quenched.core.types import Array, InputError, Outcome
 from quenched.fields.learner.coarse import carry, coarsen
 from quenched.fields.learner.fitted import Fitted, FittedDensity, Level
+from quenched.fields.learner.on_host import HostTask
 from quenched.fields.learner.sparse import Solver
 from quenched.fields.learner.starts import Start, Uniform, begin, usual
 from quenched.fields.model.links import Density, Direct
@@ -60,7 +61,7 @@ class MatrixFree(Solver):
         return [_arrive(problem, self, one, tolerance, max_steps) for one in starts or usual(problem)]
 
     @abc.abstractmethod
-    def minimise(self, task: Task, field: Array, enough: float, max_steps: int) -> Descent:
+    def minimise(self, task: Task | HostTask, field: Array, enough: float, max_steps: int) -> Descent:
         """Where the iteration arrives from a field.
 
         Args:
@@ -78,10 +79,28 @@ class Task:
     problem: Problem
     ground: Ground
 
+    @classmethod
+    def on_device(cls, problem: Problem) -> Task:
+        """That of a problem on the host."""
+        device = on_device(problem)
+        return cls(device, ground_of(device))
+
+    def scale(self) -> float:
+        """The norm of the slope of the data at an even field."""
+        return _norm(_data_slope(self.problem, jnp.asarray(_even(self.problem))))
+
+    def place(self, field: np.ndarray) -> Any:
+        """The field where JAX computes."""
+        return jnp.asarray(field)
+
     def look(self, field: Array) -> tuple[Array, tuple[float, float, Array]]:
         """The projected field; energy, the part of the data, slope."""
         field, (energy, loss), slope = _look(self.problem, field)
         return field, (float(energy), float(loss), slope)
+
+    def direction(self, field: Array, slope: Array, share: float) -> tuple[Array, Array]:
+        """Newton's step, to a share of its right side, and how many products it took."""
+        return _direction(self.problem, self.ground, field, slope, share)
 
 
 @dataclasses.dataclass
@@ -113,7 +132,7 @@ class NewtonCG(MatrixFree):
         True
     """
 
-    def minimise(self, task: Task, field: Array, enough: float, max_steps: int) -> Descent:
+    def minimise(self, task: Task | HostTask, field: Array, enough: float, max_steps: int) -> Descent:
         """By steps that are halved until the energy falls."""
         field, (energy, loss, slope) = task.look(field)
         norm, products, steps = _norm(slope), 0, []
@@ -123,7 +142,7 @@ class NewtonCG(MatrixFree):
             if norm <= enough or iteration == max_steps or not np.isfinite(energy + norm):
                 break
             share = min(FORCING, float(np.sqrt(norm / first)))
-            step, count = _direction(task.problem, task.ground, field, slope, share)
+            step, count = task.direction(field, slope, share)
             products += int(count)
             found = _shorten(task, field, step, energy, norm, float(jnp.vdot(slope, step)))
             if found is None:
@@ -150,8 +169,11 @@ class LBFGS(MatrixFree):
     def __check_init__(self):
         checks.whole("history", self.history, least=1)
 
-    def minimise(self, task: Task, field: Array, enough: float, max_steps: int) -> Descent:
+    def minimise(self, task: Task | HostTask, field: Array, enough: float, max_steps: int) -> Descent:
         """In rounds, each with its own preconditioner; when energies are only rounding, steps are taken whole."""
+        if isinstance(task, HostTask):
+            raise InputError("Argument `method` must be NewtonCG() or Newton() for a quantum system, but LBFGS() was "
+                             "given.")  # fmt: skip
         from quenched.fields.learner.quasi_newton import advance  # the package that it needs takes long to import
 
         field, (energy, loss, slope) = task.look(field)
@@ -190,10 +212,9 @@ def _arrive(problem: Problem, method: MatrixFree, start: Any, tolerance: float, 
     for level in reversed(levels):
         if found is not None:
             field = carry(np.asarray(found.field), levels[len(levels) - len(done)].grid, level.grid)
-        device = on_device(level)
-        task = Task(device, ground_of(device))
-        enough = tolerance * max(_norm(_data_slope(task.problem, jnp.asarray(_even(level)))), np.finfo(float).tiny)
-        found = method.minimise(task, jnp.asarray(field), enough, max_steps)
+        task = HostTask(level) if level.likelihood.on_host else Task.on_device(level)
+        enough = tolerance * max(task.scale(), np.finfo(float).tiny)
+        found = method.minimise(task, task.place(field), enough, max_steps)
         done.append(Level(level.grid.shape, len(found.steps) - 1, found.products, tolerance * found.norm / enough))
     assert found is not None
     kind = Fitted if isinstance(problem.link, Direct) else FittedDensity
@@ -217,7 +238,7 @@ def _first(start: Any, problem: Problem) -> np.ndarray:
         return carry(start.field, start.problem.grid, problem.grid)
     if isinstance(start, np.ndarray):
         return start
-    if isinstance(start, Start) and not isinstance(start, Uniform):
+    if isinstance(start, Start) and (not isinstance(start, Uniform) or problem.likelihood.on_host):
         return begin(start, problem)
     if isinstance(problem.link, Direct) and problem.parts and isinstance(start, Uniform):
         return np.asarray(problem.parts[0].mean)
@@ -229,7 +250,7 @@ def _norm(field: Array) -> float:
 
 
 def _shorten(
-    task: Task, field: Array, step: Array, energy: float, norm: float, slope: float
+    task: Task | HostTask, field: Array, step: Array, energy: float, norm: float, slope: float
 ) -> tuple[Array, tuple[float, float, Array], float] | None:
     """Where a step leads that lowers the energy; below the rounding of energies, one that lowers the slope."""
     length = 1.0

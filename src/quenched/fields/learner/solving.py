@@ -17,7 +17,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, double
 from quenched.fields.learner.fitted import Fitted, FittedDensity
 from quenched.fields.learner.matrices import LearningMatrix, Method, Newton
-from quenched.fields.learner.matrix_free import MatrixFree
+from quenched.fields.learner.matrix_free import MatrixFree, NewtonCG
 from quenched.fields.learner.newton import SHARP, InModes, OnPoints, descend
 from quenched.fields.learner.parameters import solve_parameters
 from quenched.fields.learner.reweighting import Reweighting, has_potentials, splits
@@ -39,6 +39,8 @@ STIFF = 1e3
 
 RESIDUAL, GRADIENT = 1e-10, 1e-6
 """Tolerances of methods with matrices and without, unless one is given."""
+MATRICES = 100
+"""Points up to which potentials of quantum systems are found with matrices."""
 NEWTON, MOST = Newton(), 500
 """The method and the number of steps, unless others are given."""
 WIDTH = 0.2
@@ -133,7 +135,7 @@ def solve(
 def _usual_method(problem: Problem) -> Method:
     """Newton's method, unless potentials ask for another."""
     if not has_potentials(problem):
-        return NEWTON
+        return NewtonCG() if problem.likelihood.on_host and problem.grid.size > MATRICES else NEWTON
     if splits(problem):
         return Splitting()
     return Reweighting() if isinstance(problem.link, Direct) else NEWTON

@@ -248,7 +248,9 @@ def begin(start: Any, problem: Problem) -> np.ndarray:
     if not isinstance(start, Start):
         raise InputError(f"Argument `start` must be a start, such as Uniform() or Kernel(mass=0.1), but {start!r} was "
                          "given.")  # fmt: skip
-    return projected(problem, np.asarray(start.field(problem), dtype=np.float64))
+    field = projected(problem, np.asarray(start.field(problem), dtype=np.float64))
+    problem.likelihood.check_field(field)
+    return field
 
 
 def projected(problem: Problem, field: np.ndarray) -> np.ndarray:

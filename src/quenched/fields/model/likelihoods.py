@@ -26,6 +26,7 @@ class Likelihood(eqx.Module):
     convex: ClassVar[bool] = False  # whether its energy is known to be convex in what the link makes of a field
     convex_in_density: ClassVar[bool] = False  # whether it is convex in the density, though not in its logarithm
     quadratic: ClassVar[bool] = False  # whether its curvature does not depend on the field
+    on_host: ClassVar[bool] = False  # whether large grids are looked at by `expand` alone, not by `energy`
 
     @property
     def total(self) -> float:
@@ -36,6 +37,14 @@ class Likelihood(eqx.Module):
     def expand(self, link: Link, field: np.ndarray) -> tuple[float, np.ndarray, Curvature] | None:
         """The energy at a field, its slope and its curvature in closed form on the host; None if there is none."""
         return None
+
+    @property
+    def shifts(self) -> bool:
+        """Whether nothing changes when a constant is added to the field."""
+        return False
+
+    def check_field(self, field: np.ndarray) -> None:
+        """Check that an iteration can begin at a field."""
 
     def expected_counts(self, grid: Grid) -> np.ndarray | None:
         """How many rows came from each point, as far as is known before anything is learned; None without points."""

@@ -32,6 +32,9 @@ from quenched.fields.model.links import Density, Direct, Link
 from quenched.fields.model.operators import Operator, require_matrix
 from quenched.fields.model.priors import And, Gaussian, Prior, gaussians, operator_of
 
+BLIND = 1e-9
+"""A prior that pulls at a constant by less than this share of its pull at a rough field does not see it."""
+
 
 class Problem(eqx.Module):
     """A learning problem on a grid.
@@ -102,6 +105,22 @@ class Problem(eqx.Module):
     def operator(self) -> Operator:
         """That of a Gaussian prior."""
         return operator_of(self.prior)
+
+    @functools.cached_property
+    def undetermined(self) -> np.ndarray:
+        """Constants that change neither data nor prior, as an orthonormal row `[0 or 1, points]`."""
+        size = self.grid.size
+        if not self.likelihood.shifts:
+            return np.zeros((0, size))
+        at = np.random.default_rng(0).normal(size=self.grid.shape)
+        slopes = [self._prior_slope(at + shift) for shift in (0.0, 1.0)]
+        free = np.max(np.abs(slopes[1] - slopes[0])) <= BLIND * np.max(np.abs(slopes[0]))
+        return np.full((int(free), size), 1 / np.sqrt(size))
+
+    @double
+    def _prior_slope(self, field: np.ndarray) -> np.ndarray:
+        found = type(self.prior).expand(self.prior, field)
+        return np.asarray(_prior_slope(self.prior, jnp.asarray(field))) if found is None else found[1]
 
     def log_integral(self, field: np.ndarray) -> np.ndarray:
         r"""$\ln \int dy\, e^g$ of a field, kept as dimensions of length 1, on the host."""
@@ -182,6 +201,11 @@ class Problem(eqx.Module):
     def value(self, field: Any) -> float:
         """The energy as a number."""
         return float(_derivatives(self, jnp.asarray(field, float))[0][0])
+
+
+@functools.partial(jax.jit, compiler_options=QUICK)
+def _prior_slope(prior: Prior, field: Array) -> Array:
+    return jax.grad(prior.energy)(field)
 
 
 def _along(M: np.ndarray, curvature: Curvature, p: np.ndarray, q: np.ndarray) -> np.ndarray:

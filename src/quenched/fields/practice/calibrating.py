@@ -29,6 +29,8 @@ from quenched.fields.model.components import ClassData
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Direct
 from quenched.fields.model.noise import GaussianNoise, NoisyData
+from quenched.fields.model.observables import Positions
+from quenched.fields.model.outcomes import Outcomes
 from quenched.fields.model.problem import Problem
 from quenched.fields.practice.posteriors import LaplaceDraws, PosteriorDraws
 from quenched.fields.practice.settings import Setting, pick, settings_of
@@ -141,9 +143,11 @@ def redraw(problem: Problem, field: np.ndarray, key: Key) -> Problem:
         edges = np.cumsum(P, axis=1)[:, :-1]
         labels = np.sum(uniforms(key, len(P))[:, None] > edges, axis=1)
         new = dataclasses.replace(data, labels=labels.astype(float))
+    elif isinstance(data, Outcomes) and isinstance(data.observable, Positions):
+        new = dataclasses.replace(data, counts=_measured(data, field, key))
     else:
         raise InputError("Argument `problem` must have data that can be drawn anew (DensityData, GaussianData, "
-                         f"ClassData, or NoisyData with GaussianNoise), but it has {type(data).__name__}.")  # fmt: skip
+                         f"ClassData, PositionData, or NoisyData with GaussianNoise), but it has {type(data).__name__}.")  # fmt: skip
     return eqx.tree_at(lambda p: p.likelihood, problem, new)  # a class may have no rows by chance
 
 
@@ -157,6 +161,16 @@ def _counts(problem: Problem, field: np.ndarray, key: Key) -> np.ndarray:
         counts[x] = np.bincount(pick(p[x], u[first : first + n]), minlength=grid.blocks[1])
         first += n
     return counts.reshape(grid.shape)
+
+
+def _measured(data: Outcomes, field: np.ndarray, key: Key) -> np.ndarray:
+    """Positions measured in the state of a potential, as many at each time as before."""
+    p = np.reshape(data.density(field), (len(data.counts), -1))
+    counts = np.zeros(np.shape(data.counts))
+    for i, n in enumerate(np.rint(np.sum(data.counts, axis=1)).astype(int)):
+        at = pick(p[i], uniforms(jax.random.fold_in(key, i), int(n)))
+        counts[i] = np.bincount(at, minlength=counts.shape[1])
+    return counts
 
 
 def _check_data(problem: Problem) -> None:

@@ -85,7 +85,7 @@ def settings_of(problem: Problem, *, proper: bool = True) -> list[Setting]:
 def require_free(problem: Problem) -> None:
     """Check that every field has a meaning under the link."""
     link = problem.link
-    if not (link.linear or link.exponential or getattr(link, "invariant", False)):
+    if not (link.linear or link.exponential):
         raise InputError("Argument `problem` must have a link without constraints on the field, such as Logits or "
                          f"Direct, but it has {type(link).__name__}.")  # fmt: skip
 
@@ -128,10 +128,8 @@ def require_proper(problem: Problem) -> None:
     null = _null(problem)
     if problem.link.exponential:
         gone = shifts_of(problem.grid)
-    elif getattr(problem.link, "invariant", False):
-        gone = np.full((1, problem.grid.size), problem.grid.size**-0.5)
     else:
-        gone = np.zeros((0, problem.grid.size))
+        gone = problem.undetermined
     rest = null - (null @ gone.T) @ gone
     free = int(np.sum(np.linalg.svd(rest, compute_uv=False) > np.sqrt(FLAT))) if len(null) else 0
     if free:

@@ -173,7 +173,7 @@ def approximate(settings: list[Setting]) -> Gaussians:
 def _roots(problem: Problem, field: np.ndarray) -> np.ndarray:
     """Of the inverse Hessian, under a prior that is no Gaussian; it may be flat or bend down somewhere."""
     H = problem.hessian(field)
-    shifts = shifts_of(problem.grid) if problem.link.exponential else np.zeros((0, problem.grid.size))
+    shifts = gone_from(problem)
     values, vectors = np.linalg.eigh((H + H.T) / 2 + 2 * np.max(np.abs(H)) * problem.grid.size * shifts.T @ shifts)
     kept = len(values) - len(shifts)
     size = np.maximum(np.abs(values), FLAT * values[kept - 1])
@@ -247,16 +247,17 @@ def _common(gaussians: Gaussians, pooled: bool) -> tuple[np.ndarray, np.ndarray]
     if pooled:
         rows.append(np.sqrt(shares)[:, None] * (gaussians.fields - mean))
     stacked = np.concatenate(rows)
-    problem = gaussians.problem
-    if problem.link.exponential:
-        basis = linalg.null_space(shifts_of(problem.grid))
-        stacked = stacked @ basis
-    else:
-        basis = np.eye(problem.grid.size)
+    basis = linalg.null_space(gone_from(gaussians.problem))
+    stacked = stacked @ basis
     C = stacked.T @ stacked
     unit = np.sqrt(np.diag(C))
     lower = np.linalg.cholesky(C / unit / unit[:, None] + NEGLIGIBLE * np.eye(len(C)))
     return mean, (lower.T * unit) @ basis.T
+
+
+def gone_from(problem: Problem) -> np.ndarray:
+    """Directions that change nothing, as orthonormal rows: shifts of a log-density, or a constant of a potential."""
+    return shifts_of(problem.grid) if problem.link.exponential else problem.undetermined
 
 
 def term_of(problem: Problem, mean: np.ndarray, roots: np.ndarray) -> Term | None:

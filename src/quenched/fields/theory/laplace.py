@@ -124,17 +124,28 @@ class Laplace:
         return np.asarray(_log_density_slopes(self.problem, jnp.asarray(self.field))).reshape(self.field.size, -1)
 
     @double
-    def band(self, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        r"""The interval of the density (of the function, in regression) at each point, $e^{\ln P \pm q s}$.
+    def band(self, level: float = 0.9, about: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        r"""The interval of the density (of the function, with `Direct`) at each point, $e^{\ln P \pm q s}$.
 
         Args:
             level: its probability.
+            about: None; or a density on the grid, whose average of the function is subtracted from it: the interval of
+                $h - \langle h \rangle$. Where the data leave a constant open it is narrower, and comparable.
         """
         checks.inside("level", checks.number("level", level), 0, 1)
         q = float(ndtri(0.5 + level / 2))
         if isinstance(self.problem.link, Direct):
-            s = np.sqrt(self.variance)
-            return self.field - q * s, self.field + q * s
+            if about is None:
+                s = np.sqrt(self.variance)
+                return self.field - q * s, self.field + q * s
+            p = self.problem.grid.check("about", about).ravel()
+            checks.not_negative("about", p)
+            p = p / np.sum(p)
+            s = np.sqrt(np.sum((self.roots - (self.roots @ p)[:, None]) ** 2, axis=0)).reshape(self.field.shape)
+            centred = self.field - float(self.field.ravel() @ p)
+            return centred - q * s, centred + q * s
+        if about is not None:
+            raise InputError("Argument `about` must be None for densities, but one was given.")
         s = np.sqrt(self.log_density_variance())
         P = self.problem.density(self.field)
         return P * np.exp(-q * s), P * np.exp(q * s)
@@ -284,7 +295,7 @@ def _on_points(problem: Problem, field: np.ndarray, unit_information: bool) -> L
     H = about.hessian()
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     if isinstance(problem.link, Direct):
-        taken = 0
+        taken = len(problem.undetermined)
     elif problem.link.linear:  # what the prior about g leaves of the shifts
         taken = int(np.sum(np.abs(values) <= FLAT * values[-1]))
     else:
