@@ -147,7 +147,8 @@ def redraw(problem: Problem, field: np.ndarray, key: Key) -> Problem:
         new = dataclasses.replace(data, counts=_measured(data, field, key))
     else:
         raise InputError("Argument `problem` must have data that can be drawn anew (DensityData, GaussianData, "
-                         f"ClassData, PositionData, or NoisyData with GaussianNoise), but it has {type(data).__name__}.")  # fmt: skip
+                         "ClassData, PositionData, or NoisyData with GaussianNoise), but it has "
+                         f"{type(data).__name__}.")  # fmt: skip
     return eqx.tree_at(lambda p: p.likelihood, problem, new)  # a class may have no rows by chance
 
 

@@ -126,10 +126,7 @@ def require_proper(problem: Problem) -> None:
     """Check that a Gaussian prior is a density of everything that the data see."""
     require_blind(problem)
     null = _null(problem)
-    if problem.link.exponential:
-        gone = shifts_of(problem.grid)
-    else:
-        gone = problem.undetermined
+    gone = shifts_of(problem.grid) if problem.link.exponential else problem.undetermined
     rest = null - (null @ gone.T) @ gone
     free = int(np.sum(np.linalg.svd(rest, compute_uv=False) > np.sqrt(FLAT))) if len(null) else 0
     if free:
