@@ -333,6 +333,17 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     ),
     "calibrate.runs": st.integers(2, 4),
     "calibrate.draws": st.integers(2, 9),
+    "fields.sample.problem": problem_on(
+        fields.Direct(INPUTS), st.builds(fields.GaussianData, places, places, positive)
+    ),
+    "fields.sample.draws": st.integers(4, 60),
+    "fields.sample.chains": st.integers(2, 3),
+    "fields.sample.method": st.sampled_from([None, fields.NUTS(warmup=50), fields.Tempered(moves=1)]),
+    "NUTS.warmup": st.integers(1, 90),
+    "NUTS.acceptance": st.floats(0.1, 0.99),
+    "NUTS.doublings": st.integers(1, 9),
+    "Tempered.moves": st.integers(1, 4),
+    "Tempered.from_prior": st.none() | st.booleans(),
     # potentials and parameterised fields
     "FilterBank.matrices": square,
     "Convolution.kernel": st.just([1.0, -2.0, 1.0]),
@@ -490,6 +501,7 @@ ALWAYS = {
     "processes.tune": ("rule", "steps"),
     "processes.most_likely": ("steps",),
     "calibrate": ("runs", "draws"),
+    "fields.sample": ("draws", "chains"),
 }
 """Optional arguments that keep a verb short."""
 FEW = {
@@ -497,7 +509,8 @@ FEW = {
     "mixtures.phase_lines": 1, "mixtures.transitions": 1, "mixtures.measure": 2,
     "outliers.curve": 1, "outliers.transitions": 1, "outliers.measure": 2,
     "outliers.asymptote": 3, "processes.curve": 2, "processes.measure": 2, "processes.most_likely": 2,
-    "processes.tune": 2, "processes.forecast": 2, "fields.measure": 2, "replica.curve": 2, "replica.transitions": 1,
+    "processes.tune": 2, "processes.forecast": 2, "fields.measure": 2, "fields.sample": 2,
+    "replica.curve": 2, "replica.transitions": 1,
     "calibrate": 3,
 }  # fmt: skip
 """Calls with good arguments of verbs that take long to compile; they get no options and share a program."""

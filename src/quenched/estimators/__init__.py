@@ -7,8 +7,9 @@ to an end the estimator warns, and `outcome_` says what happened; the attributes
 
 from quenched.estimators.cluster_regressor import ClusterRegressor
 from quenched.estimators.field_classifier import FieldClassifier
+from quenched.estimators.field_conditional import FieldConditional
 from quenched.estimators.field_density import FieldDensity
-from quenched.estimators.field_given import FieldConditional, FieldRegressor
+from quenched.estimators.field_given import FieldRegressor
 from quenched.estimators.mixtures import AnnealedMixture
 from quenched.estimators.outliers import HardSelectionClassifier, SoftSelectionClassifier
 from quenched.estimators.prototypes import LVQClassifier, VQClusterer

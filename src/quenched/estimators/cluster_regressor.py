@@ -11,12 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
-from quenched.estimators.field_given import FEWEST, _Given
+from quenched.estimators import worlds
+from quenched.estimators.bands import between, check_band, fill, quantile
+from quenched.estimators.field_given import FEWEST, Given
 from quenched.estimators.reading import generator_of, validated
-from quenched.fields.practice import clusters, regression
+from quenched.fields.practice import clusters, regression, sampled
 
 
-class ClusterRegressor(_Given):
+class ClusterRegressor(Given):
     r"""Several smooth functions of one column, of which every row shows one, nobody says which.
 
     $p(y|x) = \sum_k p_k\, \mathcal N(y; h_k(x), \sigma^2)$ with smooth $h_k$. Between one function (`FieldRegressor`)
@@ -28,7 +30,9 @@ class ClusterRegressor(_Given):
         points: of the axis; by default 200.
         strength: of the prior, in coordinates in which the grid has unit length; by default the most probable.
         n_init: random starts, of which the best is taken.
-        random_state: of the starts.
+        band: what `credible_band` is made of: "laplace", or "sampled" for draws from the posterior of the functions
+            (needs blackjax). If draws cannot be trusted, a warning says why, and the band is Laplace's.
+        random_state: of the starts and the draws.
 
     Attributes:
         grid_: points `[G]`.
@@ -37,6 +41,9 @@ class ClusterRegressor(_Given):
         strength_, noise_: strength of the prior, and variance of the noise about each function.
         log_evidence_: logarithm of the probability density of the values, up to exchanges of functions.
         outcome_: whether the iteration arrived.
+        band_: "sampled" if the band is made of draws, otherwise "laplace".
+        band_verdict_: how the draws were judged, as a sentence.
+        draws_: functions at the points `[draws, G, n_functions]`; None without draws.
         n_features_in_, feature_names_in_: columns seen in `fit`.
 
     Examples:
@@ -56,12 +63,14 @@ class ClusterRegressor(_Given):
         points: int | None = None,
         strength: float | None = None,
         n_init: int = 10,
+        band: str = "laplace",
         random_state: Any = None,
     ):
         self.n_functions = n_functions
         self.points = points
         self.strength = strength
         self.n_init = n_init
+        self.band = band
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ClusterRegressor:
@@ -82,6 +91,7 @@ class ClusterRegressor(_Given):
         points = None if self.points is None else checks.whole("points", self.points, least=FEWEST)
         if self.strength is not None:
             checks.positive("strength", checks.number("strength", self.strength))
+        check_band(self.band)
         found = self._fitted = clusters.learn(
             regression.grid_for(rows, points), rows, values, weights, count, generator_of(self.random_state),
             strength=self.strength, starts=checks.whole("n_init", self.n_init, least=1),
@@ -92,7 +102,29 @@ class ClusterRegressor(_Given):
         if found.outcome is not Outcome.converged:
             text = f"EM {found.outcome.name}; more starts (`n_init`) may help."
             warnings.warn(text, ConvergenceWarning, stacklevel=2)
+        fill(self, lambda key: sampled.branches(found, key))
         return self
+
+    def _world(self, rows: int) -> Any:
+        """What `quenched.calibrate` judges it in."""
+        return worlds.world(worlds.Branches, self, rows)
+
+    def credible_band(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Between what each function at each row lies with some probability; portions and noise are taken as known.
+
+        Args:
+            X: rows.
+            level: the probability.
+
+        Returns:
+            Lower and upper ends `[n, n_functions]`.
+        """
+        rows = self._rows(X)
+        if self.draws_ is not None:
+            hats = self._fitted.grid.interpolation(rows)
+            return between(np.array([hats @ one for one in self.draws_]), level)
+        half = quantile(level) * self._fitted.deviation_at(rows)
+        return self._fitted.at(rows) - half, self._fitted.at(rows) + half
 
     def predict_functions(self, X: Any) -> np.ndarray:
         """All functions at each row `[n, n_functions]`."""

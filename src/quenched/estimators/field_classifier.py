@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import xarray as xr
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -12,8 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
+from quenched.estimators import worlds
+from quenched.estimators.bands import between, check_band, fill
 from quenched.estimators.reading import rows_of, validated, weights_of
 from quenched.fields.practice import classification
+from quenched.fields.practice.bands import DRAWS, draw
 
 TOGETHER = 3
 """Columns that one grid can have."""
@@ -37,6 +41,9 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
             are always added.
         strength: of the prior of straight lines and of what bends, each in coordinates in which a column has unit
             length; by default those of most evidence.
+        band: what `credible_band` is made of: "laplace", or "sampled" for draws from the posterior (needs
+            blackjax). If draws cannot be trusted, a warning says why, and the band is Laplace's.
+        random_state: of the draws.
 
     Attributes:
         classes_: the classes `[K]`.
@@ -44,6 +51,9 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         strength_: given or found.
         log_evidence_: logarithm of the probability of the classes of the rows.
         exact_: whether probabilities are ratios of two integrals; otherwise means over a Gaussian.
+        band_: "sampled" if the band is made of draws, otherwise "laplace".
+        band_verdict_: how the draws were judged, as a sentence.
+        draws_: fields of the classes `[draws, ...]`; None without draws.
         n_features_in_, feature_names_in_: columns seen in `fit`.
 
     Examples:
@@ -64,10 +74,14 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         points: int | None = None,
         together: bool | None = None,
         strength: tuple[float, float] | None = None,
+        band: str = "laplace",
+        random_state: Any = None,
     ):
         self.points = points
         self.together = together
         self.strength = strength
+        self.band = band
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FieldClassifier:
         """Fit to a table.
@@ -90,6 +104,7 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise InputError("Argument `y` must hold examples of at least two classes, but only one class has any: "
                              f"{self.classes_[0]!s}.")  # fmt: skip
+        check_band(self.band)
         points = None if self.points is None else checks.whole("points", self.points, least=FEWEST)
         if self.together is not None and checks.flag("together", self.together) and rows.shape[1] > TOGETHER:
             raise InputError(f"Argument `together` must be None or False for more than {TOGETHER} columns, but `X` has "
@@ -105,12 +120,37 @@ class FieldClassifier(ClassifierMixin, BaseEstimator):
         self.together_, self.exact_ = found.layout.joint, found.exact
         self.strength_, self.log_evidence_ = (found.lines, found.bends), found.log_evidence
         self._labels = labels
+        fill(self, lambda key: draw([found.part], key))
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class `[n, K]`."""
         rows = self._rows(X)
         return self._fitted.probabilities(rows)
+
+    def _world(self, rows: int) -> Any:
+        """What `quenched.calibrate` judges it in."""
+        return worlds.world(worlds.Classes, self, rows)
+
+    def credible_band(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Between what the probability of each class at each row lies with some probability.
+
+        That probability is $p(k|x)$ of the unknown fields; `predict_proba` is its mean. Laplace's band is made of draws
+        from the Gaussian of the fields.
+
+        Args:
+            X: rows.
+            level: the probability.
+
+        Returns:
+            Lower and upper ends `[n, K]`.
+        """
+        rows, fields = self._rows(X), self.draws_
+        if fields is None:
+            with jax.enable_x64(True):
+                fields = self._fitted.part.gaussian(jax.random.key(0), DRAWS)
+            fields = fields.reshape(DRAWS, *self._fitted.layout.grid.shape)
+        return between(self._fitted.drawn(fields, rows), level)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row `[n]`."""

@@ -16,10 +16,11 @@ from threadpoolctl import threadpool_limits
 
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
-from quenched.estimators import field_tree
+from quenched.estimators import field_tree, worlds
+from quenched.estimators.bands import between, check_band, fill
 from quenched.estimators.reading import generator_of, validated, weights_of
 from quenched.fields.model.grid import Grid
-from quenched.fields.practice import chunks, counting, rounding
+from quenched.fields.practice import chunks, counting, rounding, sampled
 from quenched.fields.practice.counting import Seen, Tally
 from quenched.fields.practice.density import POINTS, Bounds, Estimate, check_inside, check_range, estimate, grid_for
 from quenched.fields.practice.edges import suggested
@@ -56,6 +57,9 @@ class FieldDensity(DensityMixin, BaseEstimator):
             order.
         extend: whether data outside a bound lift it; otherwise they are refused.
         tree: whether the density is a tree of fields; by default from four columns on, and where some hold words.
+        band: what `credible_band` is made of: "laplace", or "sampled" for draws from the posterior (needs
+            blackjax). If draws cannot be trusted, a warning says why, and the band is Laplace's.
+        random_state: of the draws.
 
     Attributes:
         grid_: points `[G]`; for several columns one array for each.
@@ -74,6 +78,9 @@ class FieldDensity(DensityMixin, BaseEstimator):
         tree_: of a tree, an edge in each row: cluster, column, parent (-1 for none), mutual information, and what the
             logarithm of the evidence gains. A tree has no grid, so it has neither `grid_` nor what is given on it.
         shares_: of a tree, the shares of its clusters.
+        band_: "sampled" if the band is made of draws, otherwise "laplace".
+        band_verdict_: how the draws were judged, as a sentence.
+        draws_: log-densities at the points `[draws, ...]`; None without draws.
         n_features_in_, feature_names_in_: columns seen in `fit`.
 
     Examples:
@@ -97,6 +104,8 @@ class FieldDensity(DensityMixin, BaseEstimator):
         strength: float | None = None,
         extend: bool = False,
         tree: bool | None = None,
+        band: str = "laplace",
+        random_state: Any = None,
     ):
         self.bounds = bounds
         self.points = points
@@ -104,6 +113,8 @@ class FieldDensity(DensityMixin, BaseEstimator):
         self.strength = strength
         self.extend = extend
         self.tree = tree
+        self.band = band
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FieldDensity:
         """Fit to a table.
@@ -180,12 +191,14 @@ class FieldDensity(DensityMixin, BaseEstimator):
             if getattr(self, name) is not None:
                 raise InputError(f"Argument `{name}` must be None for a tree of fields, which it is from four columns "
                                  f"on or with words, but {getattr(self, name)!r} was given.")  # fmt: skip
+        if check_band(self.band):
+            raise InputError('Argument `band` must be "laplace" for a tree of fields, but "sampled" was given.')
         if checks.flag("extend", self.extend):
             raise InputError("Argument `extend` must be False for a tree of fields, but True was given.")
         rows, weights = rows[weights > 0], weights[weights > 0]
         found = field_tree.learn(rows, weights, levels, self._bounds(rows.shape[1]))
         for name in ("grid_", "density_", "log_density_", "deviation_", "strength_", "order_", "components_", "path_",
-                     "outcome_", "suggested_bounds_", "_seen"):  # fmt: skip
+                     "outcome_", "suggested_bounds_", "_seen", "draws_", "band_", "band_verdict_"):  # fmt: skip
             self.__dict__.pop(name, None)
         self._fitted: Any = found
         self._size, self.rounding_ = len(rows), found.steps
@@ -239,6 +252,7 @@ class FieldDensity(DensityMixin, BaseEstimator):
         bounds, points = self._bounds(rows.shape[1]), self._points(rows.shape[1])
         grid = self._grid(seen) if seen.grid is None else seen.grid
         order, strength = self._prior()
+        check_band(self.band)
 
         def learn(rows: np.ndarray, weights: np.ndarray) -> Estimate:
             return estimate(grid, counting.count(grid, rows, weights), order=order, strength=strength)
@@ -268,7 +282,12 @@ class FieldDensity(DensityMixin, BaseEstimator):
         self.log_evidence_, self.outcome_ = found.mixture.log_evidence, found.mixture.outcome
         self._warn(rows, edges)
         self._seen = seen
+        fill(self, lambda key: sampled.density(found, key))
         return self
+
+    def _world(self, rows: int) -> Any:
+        """What `quenched.calibrate` judges it in."""
+        return worlds.world(worlds.Densities, self, rows)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-density at each row `[n]`."""
@@ -292,8 +311,8 @@ class FieldDensity(DensityMixin, BaseEstimator):
     def credible_band(self, x: Any = None, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Between what the density at each place lies with some probability.
 
-        The logarithm of the density is taken as Gaussian. Far from all rows it is hardly known, and the upper end stops
-        at that of the highest density.
+        The logarithm of the density is taken as Gaussian, or the band is made of draws. Far from all rows it is hardly
+        known, and the upper end stops at that of the highest density.
 
         Args:
             x: places, as for `pdf`; by default the points of the grid. A tree has no grid.
@@ -312,8 +331,10 @@ class FieldDensity(DensityMixin, BaseEstimator):
             half = float(ndtri((1 + level) / 2)) * np.sqrt(self._fitted.variance(rows)).reshape(shape)
             return np.exp(logs - half), np.exp(logs + half)
         half = float(ndtri((1 + level) / 2)) * self.deviation_
-        top = (self.log_density_ + half).flat[np.argmax(self.log_density_)]
-        ends = self.log_density_ - half, np.minimum(self.log_density_ + half, top)
+        low, high = self.log_density_ - half, self.log_density_ + half
+        if self.draws_ is not None:
+            low, high = between(self.draws_, level)
+        ends = low, np.minimum(high, high.flat[np.argmax(self.log_density_)])
         lower, upper = (np.exp(end if x is None else self._at(x, end)) for end in ends)
         return lower, upper
 

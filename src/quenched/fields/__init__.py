@@ -82,6 +82,8 @@ from quenched.fields.practice.alternatives import Alternatives, weigh
 from quenched.fields.practice.columns import FittedColumns, screen
 from quenched.fields.practice.locating import Alternation, Annealing, Exact, FittedSwitches, Locator, locate
 from quenched.fields.practice.posteriors import LaplaceDraws, PosteriorDraws
+from quenched.fields.practice.sampling import NUTS, Sampler, sample
+from quenched.fields.practice.tempering import Tempered
 from quenched.fields.simulation import measure
 from quenched.fields.theory.curve import curve
 from quenched.fields.theory.decisions import AbsoluteLoss, LogLoss, Loss, SquaredLoss, ZeroOneLoss
@@ -91,6 +93,7 @@ from quenched.fields.theory.probing import ProbedLaplace
 
 __all__ = [
     "LBFGS",
+    "NUTS",
     "AbsoluteLoss",
     "AbsoluteValue",
     "Adaptation",
@@ -222,6 +225,7 @@ __all__ = [
     "Rotation",
     "RowData",
     "Rule",
+    "Sampler",
     "Shape",
     "Shifted",
     "Smoothed",
@@ -235,6 +239,7 @@ __all__ = [
     "Stationary",
     "Strength",
     "Switches",
+    "Tempered",
     "Template",
     "ThinPlate",
     "Translation",
@@ -261,6 +266,7 @@ __all__ = [
     "mean_field",
     "measure",
     "regress",
+    "sample",
     "screen",
     "solve",
     "theory",

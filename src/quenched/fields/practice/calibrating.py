@@ -24,45 +24,20 @@ import xarray as xr
 from quenched.core import calibration, checks, results
 from quenched.core.calibration import Simulator, Trial
 from quenched.core.random import normals, split, uniforms
-from quenched.core.types import QUICK, Array, InputError, Key, Outcome, double
-from quenched.fields.learner.solving import solve
+from quenched.core.types import QUICK, Array, InputError, Key, double
 from quenched.fields.model.components import ClassData
-from quenched.fields.model.either import Either, resolve
-from quenched.fields.model.hyper import Hyper, space_of
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Direct
 from quenched.fields.model.noise import GaussianNoise, NoisyData
-from quenched.fields.model.priors import And, Gaussian
+from quenched.fields.model.observables import Positions
+from quenched.fields.model.outcomes import Outcomes
 from quenched.fields.model.problem import Problem
 from quenched.fields.practice.posteriors import LaplaceDraws, PosteriorDraws
-from quenched.fields.theory.laplace import FLAT, laplace, pulls_at_shifts, shifts_of
+from quenched.fields.practice.settings import Setting, pick, settings_of
+from quenched.fields.theory.laplace import FLAT
 
-VALUES = 25
-"""Values that a hyperparameter takes: neighbours differ by less than the data decide of a strength."""
 PLACES = 4
 """Places at which the field is ranked, evenly over the grid."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Setting:
-    """One value of what is open: the problem with a Gaussian prior, its probability, and the hyperparameter."""
-
-    problem: Problem
-    weight: float
-    theta: float | None
-
-    @functools.cached_property
-    def roots(self) -> np.ndarray:
-        """Rows whose products summed up are the covariance of the prior."""
-        K = self.problem.grid.cell * np.asarray(self.problem.operator.matrix)
-        values, vectors = np.linalg.eigh((K + K.T) / 2)
-        kept = values > FLAT * values[-1]
-        return (vectors[:, kept] / np.sqrt(values[kept])).T
-
-    def field(self, key: Key) -> np.ndarray:
-        """A field from the prior."""
-        mean = np.asarray(self.problem.prior.mean)  # pyright: ignore[reportAttributeAccessIssue]
-        return mean + (normals(key, len(self.roots)) @ self.roots).reshape(mean.shape)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -80,9 +55,9 @@ class ProblemSimulator(Simulator):
     functions: Mapping[str, Callable[[Array], Array]]
 
     @functools.cached_property
-    def settings(self) -> list[_Setting]:
+    def settings(self) -> list[Setting]:
         """All values of what is open."""
-        return _settings(self.problem)
+        return settings_of(self.problem)
 
     @functools.cached_property
     def places(self) -> np.ndarray:
@@ -111,12 +86,13 @@ class ProblemSimulator(Simulator):
         """See `Simulator`."""
         which, before, noise, after = split(key, 4)
         weights = np.array([one.weight for one in self.settings])
-        chosen = self.settings[_pick(weights, uniforms(which, 1))[0]]
+        chosen = self.settings[pick(weights, uniforms(which, 1))[0]]
         truth = chosen.field(before)
         seen = redraw(chosen.problem, truth, noise)
         data = seen.likelihood
         problems = [eqx.tree_at(lambda p: p.likelihood, one.problem, data) for one in self.settings]
-        fields, at, outcome = self._posterior(problems, weights, after, draws)
+        settings = [dataclasses.replace(one, problem=p) for one, p in zip(self.settings, problems, strict=True)]
+        fields, at, outcome = self.method.draw_among(settings, after, draws)
         thetas = np.array([np.nan if one.theta is None else one.theta for one in self.settings])
         drawn = self._evaluate(problems, fields, at)
         true = self._evaluate(problems, truth[None], np.array([self.settings.index(chosen)]))
@@ -124,23 +100,6 @@ class ProblemSimulator(Simulator):
             drawn = np.column_stack([drawn, thetas[at]])
             true = np.column_stack([true, [chosen.theta]])
         return Trial(true[0], drawn, outcome)
-
-    def _posterior(
-        self, problems: list[Problem], weights: np.ndarray, key: Key, draws: int
-    ) -> tuple[np.ndarray, np.ndarray, Outcome]:
-        """Fields, the setting of each, and the worst outcome."""
-        if len(problems) == 1:
-            fields, outcome = self.method.draw(problems[0], key, draws)
-            return fields, np.zeros(draws, dtype=int), outcome
-        which, rest = split(key, 2)
-        logs = np.log(weights) + np.array([laplace(one, solve(one)).log_evidence for one in problems])
-        at = np.sort(_pick(scipy.special.softmax(logs), uniforms(which, draws)))
-        parts, outcome = [], Outcome.converged
-        for j, count in zip(*np.unique(at, return_counts=True), strict=True):
-            fields, found = self.method.draw(problems[j], jax.random.fold_in(rest, int(j)), int(count))
-            parts.append(fields)
-            outcome = max(outcome, found)
-        return np.concatenate(parts), at, outcome
 
     def _evaluate(self, problems: list[Problem], fields: np.ndarray, at: np.ndarray) -> np.ndarray:
         """The quantities of fields, each under its setting `[fields, quantities]`."""
@@ -166,81 +125,6 @@ def _quantities(problem: Problem, fields: Array, places: Any, functions: tuple[C
     return jax.vmap(one)(fields)
 
 
-def _pick(weights: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Indices drawn with these probabilities."""
-    whole = np.cumsum(weights / weights.sum())
-    return np.minimum(np.searchsorted(whole, u, side="right"), len(weights) - 1)
-
-
-def _settings(problem: Problem) -> list[_Setting]:
-    """The problem at every value of what is open in its prior, each with a Gaussian prior that is proper."""
-    parts = problem.prior.parts if isinstance(problem.prior, And) else (problem.prior,)
-    strange = [type(part).__name__ for part in parts if not isinstance(part, (Gaussian, Either))]
-    if strange:
-        raise InputError("Argument `problem` must have a prior from which fields can be drawn, of Gaussian parts and "
-                         f"alternatives, but it has {strange[0]}.")  # fmt: skip
-    link = problem.link
-    if not (link.linear or link.exponential or getattr(link, "invariant", False)):
-        raise InputError("Argument `problem` must have a link without constraints on the field, such as Logits or "
-                         f"Direct, but it has {type(link).__name__}.")  # fmt: skip
-    if any(isinstance(part, Hyper) for part in parts):
-        found = _hyper_settings(problem)
-    else:
-        mixture = resolve(problem.prior)
-        if mixture.beta != 1:
-            raise InputError(f"Argument `problem` must have alternatives at `beta=1`, but it is {mixture.beta:g}.")
-        each = zip(mixture.gaussians, mixture.weights, strict=True)
-        found = [_Setting(Problem(problem.likelihood, link, one), float(w), None) for one, w in each]
-    for one in found:
-        _require_proper(one.problem)
-    return found
-
-
-def _hyper_settings(problem: Problem) -> list[_Setting]:
-    """The problem at all values of one hyperparameter."""
-    space = space_of(problem)
-    names = [*space.choices, *space.numbers]
-    if len(names) != 1 or np.size(space.start[names[0]]) != 1:
-        raise InputError(f"Argument `problem` must have at most one hyperparameter here, but it has {names}: give the "
-                         "others values.")  # fmt: skip
-    if space.choices:
-        known = space.hyperprior[names[0]]
-        values, weights = list(known.values), np.asarray(known.probabilities)
-    else:
-        ends: Any = space.bounds()[0]
-        if np.any(space.open()) or not np.all(np.isfinite(ends)):
-            raise InputError("Argument `problem` must have a hyperprior that is proper, with two ends, but that of "
-                             f"{names[0]} has none: give it as LogFlat(low, high).")  # fmt: skip
-        values: Any = [space.unpack(np.array([u]), {})[names[0]] for u in np.linspace(ends[0], ends[1], VALUES)]
-        logs = np.array([space.log_volume({names[0]: v}) - space.energy({names[0]: v}) for v in values])
-        weights = scipy.special.softmax(logs)
-    every: Any = values
-    numbers = [float(v) if isinstance(v, (int, float)) else float(i) for i, v in enumerate(every)]
-    each = zip(values, weights, numbers, strict=True)
-    return [_Setting(space.hold({names[0]: v}), float(w), number) for v, w, number in each]
-
-
-def _require_proper(problem: Problem) -> None:
-    """Check that a Gaussian prior is a density of everything that the data see."""
-    null = problem.operator.null_space().reshape(-1, problem.grid.size)
-    if pulls_at_shifts(problem, null):
-        raise InputError("Argument `problem` must have the link Logits if its prior decides how high a log-density "
-                         "lies, as one with a Mass does, but it has " f"{type(problem.link).__name__}: log-densities "
-                         "are normalised, and cannot be drawn from it.")  # fmt: skip
-    if problem.link.exponential:
-        gone = shifts_of(problem.grid)
-    elif getattr(problem.link, "invariant", False):
-        gone = np.full((1, problem.grid.size), problem.grid.size**-0.5)
-    else:
-        gone = np.zeros((0, problem.grid.size))
-    rest = null - (null @ gone.T) @ gone
-    free = int(np.sum(np.linalg.svd(rest, compute_uv=False) > np.sqrt(FLAT))) if len(null) else 0
-    if free:
-        raise InputError(f"Argument `problem` must have a proper prior, from which a field can be drawn, but {free} "
-                         "of its directions are free: add a Mass, as in "
-                         "`prior & Gaussian(0.1 * Mass(grid))`.")  # fmt: skip
-
-
 def redraw(problem: Problem, field: np.ndarray, key: Key) -> Problem:
     """The problem with data drawn anew from a field: as many rows, at the same inputs, with the same noise."""
     data = problem.likelihood
@@ -259,9 +143,12 @@ def redraw(problem: Problem, field: np.ndarray, key: Key) -> Problem:
         edges = np.cumsum(P, axis=1)[:, :-1]
         labels = np.sum(uniforms(key, len(P))[:, None] > edges, axis=1)
         new = dataclasses.replace(data, labels=labels.astype(float))
+    elif isinstance(data, Outcomes) and isinstance(data.observable, Positions):
+        new = dataclasses.replace(data, counts=_measured(data, field, key))
     else:
         raise InputError("Argument `problem` must have data that can be drawn anew (DensityData, GaussianData, "
-                         f"ClassData, or NoisyData with GaussianNoise), but it has {type(data).__name__}.")  # fmt: skip
+                         "ClassData, PositionData, or NoisyData with GaussianNoise), but it has "
+                         f"{type(data).__name__}.")  # fmt: skip
     return eqx.tree_at(lambda p: p.likelihood, problem, new)  # a class may have no rows by chance
 
 
@@ -272,9 +159,19 @@ def _counts(problem: Problem, field: np.ndarray, key: Key) -> np.ndarray:
     rows = np.rint(before.sum(axis=1)).astype(int)
     u, first, counts = uniforms(key, int(rows.sum())), 0, np.zeros(grid.blocks)
     for x, n in enumerate(rows):
-        counts[x] = np.bincount(_pick(p[x], u[first : first + n]), minlength=grid.blocks[1])
+        counts[x] = np.bincount(pick(p[x], u[first : first + n]), minlength=grid.blocks[1])
         first += n
     return counts.reshape(grid.shape)
+
+
+def _measured(data: Outcomes, field: np.ndarray, key: Key) -> np.ndarray:
+    """Positions measured in the state of a potential, as many at each time as before."""
+    p = np.reshape(data.density(field), (len(data.counts), -1))
+    counts = np.zeros(np.shape(data.counts))
+    for i, n in enumerate(np.rint(np.sum(data.counts, axis=1)).astype(int)):
+        at = pick(p[i], uniforms(jax.random.fold_in(key, i), int(n)))
+        counts[i] = np.bincount(at, minlength=counts.shape[1])
+    return counts
 
 
 def _check_data(problem: Problem) -> None:
@@ -300,6 +197,7 @@ def calibrate(
     draws: int = 99,
     method: PosteriorDraws | None = None,
     quantities: Mapping[str, Callable[[Array], Array]] | None = None,
+    rows: int = 100,
     executor: Any = None,
     folder: Any = None,
 ) -> xr.Dataset:
@@ -310,13 +208,16 @@ def calibrate(
 
     Args:
         subject: a `fields.Problem`, whose data give the number of rows, the inputs and the noise, and are drawn anew;
-            or a `Simulator` of your own. The prior must be proper.
+            the posterior behind the band of an estimator of fields, such as `FieldDensity()`; or a `Simulator` of
+            your own. The prior of a problem must be proper; that of an estimator is made so, and drawn from with what
+            is given of order, strength and noise (see `quenched.estimators.worlds`).
         key: a JAX key; the same key gives the same ranks, whatever the executor.
         runs: truths and data sets, at least 2.
         draws: from each posterior, so that ranks go from 0 to `draws`.
-        method: of a problem, how its posterior is drawn from: `fields.LaplaceDraws()`, the default, or
-            an object of your own.
+        method: of a problem, how its posterior is drawn from: `fields.LaplaceDraws()`, the default, `fields.NUTS()`,
+            `fields.Tempered()`, or an object of your own. (Of an estimator, its option `band` says it.)
         quantities: of a problem, functions of the field in JAX that are ranked besides, by name.
+        rows: of the tables from which an estimator learns, at least 8.
         executor: `Local()`, `Processes(n)` or `Dask(client)`.
         folder: where finished runs are kept, so that an interrupted calibration goes on where it stopped.
 
@@ -345,8 +246,13 @@ def calibrate(
         simulator: Simulator = _of_problem(subject, method, quantities)
     elif isinstance(subject, Simulator):
         simulator = subject
+    elif hasattr(subject, "_world") and not isinstance(subject, type):
+        for name, given in (("method", method), ("quantities", quantities)):
+            if given is not None:
+                raise InputError(f"Argument `{name}` must be None for an estimator, but {given!r} was given.")
+        simulator = subject._world(rows)
     else:
-        raise InputError("Argument `subject` must be a fields.Problem or a Simulator, but "
+        raise InputError("Argument `subject` must be a fields.Problem, an estimator of fields or a Simulator, but "
                          f"{subject!r} was given.")  # fmt: skip
     return calibration.simulate(simulator, key=key, runs=runs, draws=draws, executor=executor, folder=folder)
 

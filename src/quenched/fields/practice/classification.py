@@ -34,6 +34,7 @@ from quenched.fields.model.operators import _line as line_waves
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.practice.bands import Part
 from quenched.fields.practice.search import climb
 from quenched.fields.theory.laplace import laplace
 
@@ -190,6 +191,21 @@ class Classes:
         prior = self.layout.grid.cell * modes.values
         c = modes.coefficients(self.fit.field).reshape(modes.values.shape)
         return _State.at(self.design, self.labels, self.weights, modes.over, prior, c)
+
+    @property
+    def part(self) -> Part:
+        """The posterior of the fields."""
+        modes, state = self.fit.modes, self.state
+        assert modes is not None
+        assert state.lower is not None
+        factor = (state.lower, np.ones(state.c.size))
+        return Part.of(self.fit.problem, state.c.ravel(), factor, state.prior.ravel(), modes.matrix)
+
+    def drawn(self, fields: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Probabilities of the classes at some rows, for drawn fields `[draws, n, k]`."""
+        modes: Any = self.fit.modes
+        c = np.array([modes.coefficients(one) for one in fields]).reshape(len(fields), *modes.values.shape)
+        return special.softmax(np.einsum("na,sab,kb->snk", self.modes_at(rows), c, modes.over, optimize=True), axis=2)
 
     @property
     def exact(self) -> bool:

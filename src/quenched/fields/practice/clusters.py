@@ -26,6 +26,7 @@ from quenched.fields.model.operators import ThinPlate
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.rows import RowCurvature
+from quenched.fields.practice.bands import Part
 from quenched.fields.practice.regression import merged
 from quenched.fields.theory.laplace import laplace
 
@@ -59,6 +60,7 @@ class Branches:
         strength: of the prior.
         log_evidence: logarithm of the probability density of the values.
         outcome: whether the iteration arrived.
+        part: the posterior of the functions less a centre and in units of a size, both, and the order of the functions.
     """
 
     grid: Grid
@@ -68,10 +70,18 @@ class Branches:
     strength: float
     log_evidence: float
     outcome: Outcome
+    part: Any = None
 
     def at(self, rows: np.ndarray) -> np.ndarray:
         """The functions at some rows `[n, m]`."""
         return self.grid.interpolation(rows) @ self.functions
+
+    def deviation_at(self, rows: np.ndarray) -> np.ndarray:
+        """Of each function at some rows, by Laplace's method `[n, m]`."""
+        part, _, size, order = self.part
+        hats = self.grid.interpolation(rows)
+        roots = part.roots.reshape(-1, *self.functions.shape)[:, :, order]
+        return size * np.sqrt(np.sum([(hats @ one) ** 2 for one in roots], axis=0))
 
     def log_parts(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
         """The logarithm of each function's part of the density of values `[n, m]`."""
@@ -128,16 +138,16 @@ def learn(
         tried.sort(key=lambda end: end[0])
         begun = [end[1] for end in tried[:KEPT]]  # from the smoothest functions on to rougher ones
         _, c, p, v, done = tried[0]
-        evidence, fit = _weigh(grid, rows, y, weights, modes.given @ c, p, v, lam)
+        evidence, fit, part = _weigh(grid, rows, y, weights, modes.given @ c, p, v, lam)
         if best is None or evidence > best[0]:
-            best = evidence, (fit, p, v, lam, done)
+            best = evidence, (fit, p, v, lam, done, part)
     if best is None:
         raise InputError(f"Argument `n_functions` must be smaller, because rows for {count} functions were not found.")
-    evidence, (field, p, v, lam, done) = best
+    evidence, (field, p, v, lam, done, part) = best
     order = np.argsort(field.mean(axis=0), kind="stable")
     return Branches(
         grid, centre + size * field[:, order], p[order], v * size**2, lam / size**2,
-        evidence - n * np.log(size), Outcome.converged if done else Outcome.stalled,
+        evidence - n * np.log(size), Outcome.converged if done else Outcome.stalled, (part, centre, size, order),
     )  # fmt: skip
 
 
@@ -190,8 +200,8 @@ def _weigh(
     p: np.ndarray,
     v: float,
     lam: float,
-) -> tuple[float, np.ndarray]:
-    """The evidence of a strength by Laplace's method, and the functions at the minimum of the energy."""
+) -> tuple[float, np.ndarray, Part]:
+    """The evidence of a strength by Laplace's method, the functions of least energy, and their posterior."""
     whole = Grid(given=[*grid.axes, Components(len(p))])
     other = whole.axes[-1].length  # by which `ThinPlate` divides, too
     prior = Gaussian(lam * other * ThinPlate(whole, 2, whole.axes[0]))
@@ -201,7 +211,14 @@ def _weigh(
         data: Any = problem.likelihood
         H = _shared(data, fit)
         fit = dataclasses.replace(fit, hessian=H, factor=factor(H))
-    return laplace(problem, fit, unit_information=True).log_evidence, fit.field
+    modes: Any = fit.modes
+    part = Part.of(problem, modes.coefficients(fit.field), fit.factor, grid_values(modes), modes.matrix)
+    return laplace(problem, fit, unit_information=True).log_evidence, fit.field, part
+
+
+def grid_values(modes: Any) -> np.ndarray:
+    """Eigenvalues of the prior in units of coefficients."""
+    return modes.grid.cell * np.ravel(modes.values)
 
 
 def _shared(data: ClusterData, fit: Fitted) -> np.ndarray:

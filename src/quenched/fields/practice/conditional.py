@@ -19,6 +19,7 @@ axes, and the energy is convex. Strengths and orders are weighed by their eviden
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,8 @@ NARROW = 1e-6
 """The least width of a density, as a share of the range of y."""
 SMALL = 1e-4
 """What is added to squares before their logarithm is taken, as a share of their mean."""
+NEGLIGIBLE = 1e-4
+"""Shares of the posterior that are left out of its uncertainty."""
 FAR = 1e-6
 """The least share of a row that the mean leaves; below it there is only rounding."""
 
@@ -90,12 +93,22 @@ class Conditional:
         h, s = self.centre.at(x[:, None]), self._spread(x)
         return x, np.linspace(np.min(h + s * r[0]), np.max(h + s * r[-1]), len(r))
 
-    def log_density(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The logarithm of the density of each y given its x."""
+    @functools.cached_property
+    def uncertainty(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and deviation of the logarithm of the density at the points, over all that was weighed."""
+        likely = [(t, p) for t, p in zip(self.mixture.trials, self.mixture.shares, strict=True) if p > NEGLIGIBLE]
+        shares = np.array([p for _, p in likely]) / sum(p for _, p in likely)
+        means = np.array([np.log(trial.fit.density) for trial, _ in likely])
+        mean = np.tensordot(shares, means, axes=1)
+        inner = np.array([trial.variance() for trial, _ in likely])
+        return mean, np.sqrt(np.tensordot(shares, inner + (means - mean) ** 2, axes=1))
+
+    def log_density(self, x: np.ndarray, y: np.ndarray, logs: np.ndarray | None = None) -> np.ndarray:
+        """The logarithm of the density of each y given its x; of another density of the remainder, if one is given."""
         s = self._spread(x)
         rows = np.stack([self._near(x), (y - self.centre.at(x[:, None])) / s], axis=1)
         with np.errstate(divide="ignore"):  # less than the least number
-            return self.grid.log_values(np.log(self.density), rows) - np.log(s)
+            return self.grid.log_values(np.log(self.density) if logs is None else logs, rows) - np.log(s)
 
     def mean(self, x: np.ndarray) -> np.ndarray:
         """The best answer under squared loss."""

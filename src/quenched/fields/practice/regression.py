@@ -69,6 +69,8 @@ class Function:
         noise: $\sigma^2$.
         log_evidence: $\ln p(y)$.
         roots: rows whose products summed up are the covariance at the points `[modes, points]`.
+        part: where the noise is not Gaussian, the posterior of the function less a centre, in units of a size, and
+            both.
     """
 
     grid: Grid
@@ -78,6 +80,7 @@ class Function:
     noise: float
     log_evidence: float
     roots: np.ndarray
+    part: Any = None
 
     @property
     def variance(self) -> np.ndarray:
@@ -135,7 +138,7 @@ class _Weighed:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Search:
+class Search:
     """One order: standardised values at unit noise, and what values of one place add to the misfit."""
 
     data: GaussianData
@@ -239,6 +242,34 @@ def learn(
     Raises:
         InputError: if the rows are too few to say anything.
     """
+    centre, scale, searches = standardise(grid, rows, values, weights, order)
+    n = float(weights.sum())
+    if strength is None and noise is None and n < FEW:
+        weighed = [one for search in searches for one in search.weigh()]
+        if weighed:
+            return _mixed(grid, weighed, centre, scale, n, len(searches))
+    found = [search.best(strength and strength * scale**2, noise and noise / scale**2) for search in searches]
+    decided = [one for one in found if one is not None]
+    if not decided:
+        free = int(np.sum(searches[0].modes.values == 0))
+        raise InputError(f"Argument `X` must hold more different rows than there are free polynomials, {free}, but the "
+                         f"n_samples={len(merged(rows, values, weights)[0])} rows do not decide them.")  # fmt: skip
+    best = max(decided, key=lambda one: one.log_evidence)
+    return Function(
+        grid=grid,
+        mean=centre + scale * best.trial.fit.field,
+        order=best.trial.order,
+        strength=best.strength / scale**2,
+        noise=best.noise * scale**2,
+        log_evidence=best.log_evidence - n * np.log(scale),
+        roots=scale * np.sqrt(best.noise) * best.trial.posterior.roots,
+    )
+
+
+def standardise(
+    grid: Grid, rows: np.ndarray, values: np.ndarray, weights: np.ndarray, order: int | None
+) -> tuple[float, float, list[Search]]:
+    """The mean of the values and their deviation, and a search in these units for each order."""
     rows, values, weights = merged(rows, values, weights)
     n = float(weights.sum())
     centre = float(weights @ values / n)
@@ -253,27 +284,8 @@ def learn(
     searches = []
     for k in [order] if order else ORDERS:
         problem = Problem(data, Direct(grid), Gaussian(ThinPlate(grid, k)))
-        searches.append(_Search(data, grid, k, problem, problem.operator.modes(), scatter))
-    if strength is None and noise is None and n < FEW:
-        weighed = [one for search in searches for one in search.weigh()]
-        if weighed:
-            return _mixed(grid, weighed, centre, scale, n, len(searches))
-    found = [search.best(strength and strength * scale**2, noise and noise / scale**2) for search in searches]
-    decided = [one for one in found if one is not None]
-    if not decided:
-        free = int(np.sum(searches[0].modes.values == 0))
-        raise InputError(f"Argument `X` must hold more different rows than there are free polynomials, {free}, but the "
-                         f"n_samples={len(rows)} rows do not decide them.")  # fmt: skip
-    best = max(decided, key=lambda one: one.log_evidence)
-    return Function(
-        grid=grid,
-        mean=centre + scale * best.trial.fit.field,
-        order=best.trial.order,
-        strength=best.strength / scale**2,
-        noise=best.noise * scale**2,
-        log_evidence=best.log_evidence - n * np.log(scale),
-        roots=scale * np.sqrt(best.noise) * best.trial.posterior.roots,
-    )
+        searches.append(Search(data, grid, k, problem, problem.operator.modes(), scatter))
+    return centre, scale, searches
 
 
 def _mixed(grid: Grid, weighed: list[_Weighed], centre: float, scale: float, n: float, orders: int) -> Function:

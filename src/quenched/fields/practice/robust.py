@@ -23,6 +23,7 @@ from quenched.fields.model.noise import HuberNoise, InsensitiveNoise, LaplaceNoi
 from quenched.fields.model.operators import ThinPlate
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.practice.bands import Part
 from quenched.fields.practice.classification import quantiles
 from quenched.fields.practice.regression import DECIDED, ORDERS, Function, merged
 from quenched.fields.practice.search import climb
@@ -66,6 +67,13 @@ def _moments(loss: str) -> tuple[float, float]:
     energy, slope, _ = noise.expand(r)
     p = np.exp(-energy)
     return float(integrate.simpson(p * r**2, x=r)), float(integrate.simpson(p * slope**2, x=r))
+
+
+def noise(loss: str, count: int, random: np.random.RandomState) -> np.ndarray:
+    """Noise under which a loss is minus the log-likelihood, of unit variance."""
+    r = np.linspace(-60, 60, 240001)
+    share = np.cumsum(np.exp(-LOSSES[loss](1.0).expand(r)[0]))
+    return np.interp(random.uniform(size=count) * share[-1], share, r) / np.sqrt(_moments(loss)[0])
 
 
 def learn(
@@ -124,7 +132,7 @@ def learn(
                 lower = linalg.cholesky(data_part + np.diag(prior), lower=True)
                 _, sure = np.linalg.slogdet(data_part[np.ix_(free, free)] / weights.sum())
                 determinants = 0.5 * (np.sum(np.log(prior[~free])) + sure) - np.sum(np.log(np.diag(lower)))
-                tried[lam, s] = float(determinants - fit.energy), (fit, lower)
+                tried[lam, s] = float(determinants - fit.energy), (fit, lower, prior)
             return tried[lam, s][0]
 
         lam = 1e-2 if strength is None else strength * size**2
@@ -137,7 +145,9 @@ def learn(
     if best is None:
         raise InputError("Argument `X` must hold more different rows than there are free polynomials, but the "
                          f"n_samples={len(rows)} rows do not decide them.")  # fmt: skip
-    evidence, (k, lam, s, modes, (fit, lower)) = best
+    evidence, (k, lam, s, modes, (fit, lower, prior)) = best
+    c = modes.coefficients(fit.field)
+    part = Part.of(fit.problem, c, (lower, np.ones(len(c))), prior, modes.given)
     return Function(
         grid=grid,
         mean=centre + size * fit.field,
@@ -146,4 +156,5 @@ def learn(
         noise=unit * (s * size) ** 2,
         log_evidence=evidence - float(weights.sum()) * np.log(size),
         roots=size * linalg.solve_triangular(lower, modes.given.T, lower=True),
+        part=(part, centre, size),
     )
