@@ -1,5 +1,7 @@
 """The theory of mixtures: exact limits, identities, two formulations against each other, and check values."""
 
+import json
+
 import jax
 import numpy as np
 import pytest
@@ -48,6 +50,19 @@ def test_check_values_of_the_lines():
     assert at_one.ordered_random_outcome == "absent"
     far = theory.phase_lines(TwoGaussians(1.0), alpha=160.0)
     np.testing.assert_allclose(160 * far.replica_symmetry, 5.32, atol=5e-3)
+
+
+def test_lines_say_which_phase_is_above_and_which_below():
+    law = TwoGaussians(1.0)
+    for alpha in (3.0, 5.0):
+        found = theory.phase_lines(law, alpha=alpha)
+        above = "unsplit"
+        for name, upper, lower in json.loads(found.attrs["boundaries"]):
+            if upper != above or not np.isfinite(found[name]):  # a line of another state
+                continue
+            above, width = lower, float(found[name])
+            phases = theory.curve(law, MaximumLikelihood(), alpha=alpha, width=[0.98 * width, 1.02 * width]).phase
+            assert list(phases.values) == [lower, upper]
 
 
 # ---- lines against closed forms

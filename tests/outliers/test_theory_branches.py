@@ -1,5 +1,7 @@
 """Branches of outliers, transitions between them, unlimited examples, and the theory as it was printed."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -139,6 +141,16 @@ def test_the_cusp(soft_lines):
     near = soft_lines.sel(alpha=5.6)
     assert 0 < near.informed_end - near.overfit_start < 1e-3
     np.testing.assert_allclose(near.informed_overfit, 3.21, atol=0.01)
+
+
+def test_lines_say_which_state_is_lower_on_either_side(soft_lines):
+    found = soft_lines.sel(alpha=20.0)
+    for name, above, below in json.loads(found.attrs["boundaries"]):
+        if not np.isfinite(found[name]):
+            continue
+        eta = float(found[name]) * np.array([0.995, 1.005])
+        energy = curve(LAW, SOFT, alpha=20.0, eta=eta).free_energy
+        assert list(energy.branch.values[energy.argmin("branch")]) == [below, above]
 
 
 def test_replica_symmetry(soft_lines, hard_lines):

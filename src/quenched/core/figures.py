@@ -24,6 +24,7 @@ class Kind(enum.Enum):
     band = "band"  # an area between `low` and `high`: an interval around a line
     image = "image"  # a function of two variables, as colours with a scale named by the label
     node = "node"  # circles with their `names` in them: the nodes of a graph
+    word = "word"  # `names` as text, such as those of regions
     arrow = "arrow"  # arrows from `x`, `y` to `ends`
 
 
@@ -41,7 +42,7 @@ class Series:
     low: np.ndarray | None = None  # the lower edge of a band
     high: np.ndarray | None = None  # the upper edge of a band
     values: np.ndarray | None = None  # of an image [x, y]
-    names: np.ndarray | None = None  # of nodes
+    names: np.ndarray | None = None  # of nodes, or words
     ends: np.ndarray | None = None  # of arrows [n, 2]
     group: str = ""  # series of one group share a colour; by default those of one label
     outcome: np.ndarray | None = None  # a word for each point that needs one; by default "no value" for NaN

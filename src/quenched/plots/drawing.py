@@ -21,7 +21,7 @@ from matplotlib.transforms import ScaledTranslation
 from quenched.core import checks, figures
 from quenched.core.figures import Kind, Panel, Scale, Series
 from quenched.core.types import InputError
-from quenched.plots import choice, panels
+from quenched.plots import choice, panels, phases
 from quenched.plots.choice import ABSENT
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -29,6 +29,8 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 MARKERS = "osD^vPX"
 GREY = "#767676"
+DASHES: tuple[Any, ...] = ("--", "-.", ":", (0, (8, 2, 1, 2, 1, 2)), (0, (1, 4)))
+"""Of reference lines, in their order; none is solid, as theory is."""
 MOST_LABELS = 14
 """Entries of a legend before it is thinned."""
 SHORT_LABEL = 26
@@ -72,7 +74,8 @@ def plot(
     Args:
         *results: datasets from `curve`, `measure` or `asymptote`, in any number; or one from `forecast`; or the
             `splits_` of an annealed mixture, drawn as a tree; or what `describe` of a fitted density gives; or one
-            figure of a paper.
+            figure of a paper; or one from `transitions` or `phase_lines`, drawn as one phase diagram with the names of
+            its regions.
         ax: axes to draw on, one for each variable; by default a new figure.
         variables: what to draw; by default every order parameter.
         x: the control on the abscissa; by default `alpha` or `examples`, or else the first swept control.
@@ -119,6 +122,8 @@ def _choose_panels(
     if x is not None and not (isinstance(x, str) and any(x in data.dims for data in datasets)):
         raise InputError(f"Argument `x` must be a control that takes several values, but {x!r} is not one.")
     source = str(datasets[0].attrs.get("source"))
+    if len(datasets) == 1 and not variables and not x and phases.is_phase_diagram(datasets[0]):
+        return ["the phase diagram"], [phases.show_lines(datasets[0])]
     if len(datasets) == 1 and source in OWN_PANELS and not variables and not x:
         return [source], [OWN_PANELS[source](datasets[0])]
     axis = x or choice.abscissa(datasets)
@@ -204,7 +209,7 @@ def _columns(entries: _Entries, inches: float) -> int:
 
 def _choose_inks(inks: _Inks, every: Iterable[Series]) -> None:
     """Give every new group a colour that no other group of its panel has."""
-    plain = (Kind.reference, Kind.mark, Kind.image, Kind.arrow)
+    plain = (Kind.reference, Kind.mark, Kind.image, Kind.arrow, Kind.word)
     groups = list(dict.fromkeys(series.colour_of for series in every if series.kind not in plain))
     taken = {inks[g][0] for g in groups if g in inks}
     fresh = [g for g in groups if g not in inks]
@@ -226,9 +231,12 @@ def _paint(ax: Axes, panel: Panel, inks: _Inks) -> _Entries:
         if series.kind is Kind.image:
             _draw_image(ax, series)
             continue
+        if series.kind is Kind.word:
+            _write_words(ax, series)
+            continue
         if series.colour_of != series.label:  # several sizes of one colour: a marker each
             marker = MARKERS[labels.index(series.label) % len(MARKERS)]
-        dashes = ("--", "-.", ":", "-")[references.index(series.label) % 4] if series.label in references else "-"
+        dashes = DASHES[references.index(series.label) % len(DASHES)] if series.label in references else "-"
         handle = _draw_series(ax, series, colour, marker, dashes)
         chosen = later if series.kind in (Kind.reference, Kind.mark, Kind.arrow) else entries
         chosen[series.label] = (*chosen.get(series.label, ()), handle)
@@ -277,6 +285,13 @@ def _draw_nodes(ax: Axes, series: Series, colour: Any) -> Line2D:
     for x, y, name in zip(series.x, series.y, () if series.names is None else series.names, strict=True):
         ax.text(float(x), float(y), str(name), **middle)
     return Line2D([], [], ms=9, **look)
+
+
+def _write_words(ax: Axes, series: Series) -> None:
+    """Words at their places, on white so that a line behind them does not cross them."""
+    look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 12, "style": "italic", "zorder": 4}
+    for x, y, name in zip(series.x, series.y, () if series.names is None else series.names, strict=True):
+        ax.text(float(x), float(y), str(name), **look, bbox={"fc": "white", "ec": "none", "alpha": 0.8, "pad": 1.5})
 
 
 def _draw_arrows(ax: Axes, series: Series) -> Line2D:

@@ -14,6 +14,7 @@ $\alpha_c = l^{-2}$.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,12 @@ LINES = {
     "replica_symmetry": (eq.A, eq.B, eq.C),
 }
 """The conditions that hold on each line."""
+BOUNDARIES = {
+    "width": [("splitting_ordered", "unsplit", "ordered"), ("splitting_random", "unsplit", "random"),
+              ("ordered_random", "ordered", "random")],
+    "separation": [("splitting_ordered", "ordered", "unsplit"), ("ordered_random", "ordered", "random")],
+}  # fmt: skip
+"""What each line parts, along each control: the state above it and the one below."""
 LOW, HIGH = np.array([0.0, -60.0, 0.0]), np.array([25.0, 60.0, 25.0])
 """The box of the unknowns."""
 END = np.array([10.0, 60.0, 25.0])
@@ -191,7 +198,7 @@ def transitions(
         rows, ends = rows + found, [*ends, end]
     shape = (len(question.plan.pairs), len(alphas))
     values = {name: np.array([row[name] for row in rows]).reshape(shape) for name in rows[0]}
-    result = question.answer(values, source="lines")
+    result = question.answer(values, source="lines", along=along, boundaries=json.dumps(BOUNDARIES[along]))
     for name, value in zip(("alpha_c", "alpha_end")[: len(ends[0])], np.transpose(ends), strict=True):
         result[name] = (question.plan.dims, value.reshape(question.plan.shape))
     return result

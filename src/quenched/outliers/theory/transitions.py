@@ -3,6 +3,7 @@ r"""The lines of the phase diagram over $\alpha$: first-order transitions, spino
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -74,7 +75,9 @@ def transitions(
     names = dict.fromkeys(name for one in found for name in one)
     missing = {name: Outcome.absent if name.endswith("_outcome") else np.nan for name in names}
     values = {name: np.array([(missing | one)[name] for one in found]).reshape(-1, len(alphas)) for name in names}
-    return question.answer(values, source="lines", along=along)
+    bounds = [(name, *reversed(name.split("_"))) for name in values if f"{name}_stability" in values]
+    about = json.dumps(bounds if along == "eta" else [])  # along other controls either state may be above
+    return question.answer(values, source="lines", along=along, boundaries=about)
 
 
 def _find_path(law: Contaminated, rule: Rule, along: str) -> str:
