@@ -5,6 +5,7 @@ from quenched.mixtures.learner import Fitted, fit
 from quenched.mixtures.model import (
     Annealed,
     Diagonal,
+    Full,
     Law,
     MaximumLikelihood,
     RandomStart,
@@ -17,6 +18,6 @@ from quenched.mixtures.simulation import measure
 from quenched.mixtures.theory import Phase, curve, optimum, phase_lines, transitions
 
 __all__ = [
-    "Annealed", "Diagonal", "Fitted", "Law", "MaximumLikelihood", "Phase", "RandomStart", "Rule", "Spherical", "Start",
+    "Annealed", "Diagonal", "Fitted", "Full", "Law", "MaximumLikelihood", "Phase", "RandomStart", "Rule", "Spherical", "Start",
     "TwoGaussians", "curve", "fit", "measure", "optimum", "phase_lines", "theory", "transitions",
 ]  # fmt: skip
