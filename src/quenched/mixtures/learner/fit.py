@@ -46,6 +46,12 @@ class Fitted:
     passes: int
     outcome: Outcome
 
+    def covariances(self) -> np.ndarray:
+        """The covariance matrix of each Gaussian `[K, N, N]`, of whatever kind."""
+        if self.widths.ndim == 3:
+            return self.widths
+        return np.reshape(self.widths, (len(self.widths), -1))[:, :, None] * np.eye(self.centres.shape[1])
+
     def log_densities(self, X: np.ndarray) -> np.ndarray:
         r"""$\log w_k p_k(x)$ of rows `[n, K]`, in the units of the data."""
         widths = pack(self.widths) if self.widths.ndim == 3 else np.reshape(self.widths, (len(self.widths), -1))

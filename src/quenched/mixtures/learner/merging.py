@@ -64,10 +64,11 @@ def choose(Z: np.ndarray, most: int, key: Key | None) -> tuple[Fitted, Spherical
 class Fold(NamedTuple):
     """Some rows, and the mixture of the others."""
 
-    Z: np.ndarray  # the others
-    own: np.ndarray  # [n, K] log-densities there
-    held: np.ndarray  # these
-    fresh: np.ndarray  # [n, K] log-densities there
+    mixture: Fitted
+    covariances: np.ndarray  # [K, N, N]
+    train: int  # rows of the mixture
+    rows: np.ndarray  # these
+    log_p: np.ndarray  # [n, K] their log-densities
 
 
 def divide(Z: np.ndarray, fitted: Fitted, rule: Spherical, rng: np.random.Generator) -> list[Fold]:
@@ -76,7 +77,7 @@ def divide(Z: np.ndarray, fitted: Fitted, rule: Spherical, rng: np.random.Genera
     for k in range(FOLDS):
         train, test = Z[fold != k], Z[fold == k]
         again = fit(rule, train, components=len(fitted.weights), start=fitted)
-        folds.append(Fold(train, again.log_densities(train), test, again.log_densities(test)))
+        folds.append(Fold(again, again.covariances(), len(train), test, again.log_densities(test)))
     return folds
 
 
@@ -89,13 +90,16 @@ def sides(log_p: np.ndarray, groups: list[frozenset[int]]) -> np.ndarray:
 def compare(folds: list[Fold], groups: list[frozenset[int]], a: int, b: int) -> tuple[float, np.ndarray, int]:
     """The p-value of no valley between two of the groups, rows in the intervals `[3]`, and in both groups."""
     counts, lesser, rows = [np.zeros(3, int)], [False], 0
+    k = np.array(sorted(groups[a] | groups[b]))
+    right = np.isin(k, sorted(groups[b]))
     for fold in folds:
-        own, fresh = sides(fold.own, groups), sides(fold.fresh, groups)
-        mine, theirs = (own == a) | (own == b), (fresh == a) | (fresh == b)
-        rows += int(theirs.sum())
-        valley = find_valley(fold.Z[mine], own[mine] == b)
+        side = sides(fold.log_p, groups)
+        mine = (side == a) | (side == b)
+        rows += int(mine.sum())
+        w = fold.mixture.weights[k]
+        valley = find_valley(w, fold.mixture.centres[k], fold.covariances[k], right, fold.train * w.sum())
         if valley is not None:
-            counts.append(count(valley, fold.held[theirs]))
+            counts.append(count(valley, fold.rows[mine]))
             lesser.append(valley.lesser)
     return judge(np.array(counts), np.array(lesser)), np.sum(counts, axis=0), rows
 

@@ -6,8 +6,8 @@ rows, on average, as the emptier of the others. So with $m$ rows in the middle a
 
 $$p = \max_{s \in \{l, r\}} P\left(B \le m\right), \qquad B \sim \mathrm{Binomial}(m + s, \tfrac12).$$
 
-Line and intervals are chosen on other rows than those that are counted: this is why skewed, correlated or heavy-tailed
-columns are no clusters here, and why the number of columns does not matter. It is conservative.
+Line and intervals are chosen from a mixture of other rows than those that are counted: this is why skewed, correlated
+or heavy-tailed columns are no clusters here, and why the number of columns does not matter. It is conservative.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-BINS = 60
-"""Of the grid on which intervals are sought."""
-LENGTHS = (3, 5, 8, 12, 16)
-"""Of intervals, in bins."""
-TAIL = 0.01
-"""Of the rows, on both sides, beyond the grid."""
+GRID = 240
+"""Points of the line between which intervals are sought."""
+LENGTHS = np.unique(np.geomspace(4, 70, 16).astype(int))
+"""Of intervals, in steps of the grid."""
+REACH = 3.0
+"""How far beyond the outermost Gaussians the grid reaches, in their standard deviations."""
 
 
 class Valley(NamedTuple):
@@ -30,47 +30,55 @@ class Valley(NamedTuple):
 
     line: np.ndarray  # [N]
     edges: np.ndarray  # [3, 2] of the left, the middle and the right interval
-    lesser: bool  # whether the right one held fewer rows than the left one when they were chosen
+    lesser: bool  # whether the right one should hold fewer rows than the left one
 
 
-def find_line(Z: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Fisher's discriminant of two groups of rows, from covariances that are shrunk towards their diagonal."""
-    one, two = Z[~right], Z[right]
-    apart = two.mean(axis=0) - one.mean(axis=0)
-    Y = np.vstack([one - one.mean(axis=0), two - two.mean(axis=0)])
-    within = Y.T @ Y / len(Y)
-    diagonal = np.diag(within) + np.finfo(float).tiny
-    shrunk = min(1.0, Y.shape[1] / len(Y))
-    matrix = (1 - shrunk) * within
-    matrix[np.diag_indices(len(matrix))] += shrunk * diagonal
-    line = np.linalg.lstsq(matrix, apart, rcond=1e-10)[0]
+def moments(w: np.ndarray, centres: np.ndarray, covariances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of Gaussians together."""
+    share = w / max(w.sum(), np.finfo(float).tiny)
+    mean = share @ centres
+    off = centres - mean
+    return mean, np.einsum("k,kij->ij", share, covariances) + np.einsum("k,ki,kj->ij", share, off, off)
+
+
+def find_line(
+    w: np.ndarray, centres: np.ndarray, covariances: np.ndarray, right: np.ndarray, rows: float
+) -> np.ndarray:
+    """Fisher's discriminant of two groups of Gaussians, with a covariance shrunk towards its diagonal for few rows."""
+    (one, left), (two, other) = (moments(w[k], centres[k], covariances[k]) for k in (~right, right))
+    share = w[right].sum() / max(w.sum(), np.finfo(float).tiny)
+    within = (1 - share) * left + share * other
+    shrunk = min(1.0, len(one) / max(rows, 1.0))
+    matrix = (1 - shrunk) * within + shrunk * np.diag(np.diag(within))
+    line = np.linalg.lstsq(matrix, two - one, rcond=1e-10)[0]
     return line / max(float(np.linalg.norm(line)), np.finfo(float).tiny)
 
 
-def find_valley(Z: np.ndarray, right: np.ndarray) -> Valley | None:
-    """The line between two groups and the three intervals on it that differ most; None if there are none."""
-    if min(right.sum(), (~right).sum()) < 2:
-        return None
-    line = find_line(Z, right)
-    t = Z @ line
-    low, high = np.quantile(t, [TAIL, 1 - TAIL])
+def find_valley(
+    w: np.ndarray, centres: np.ndarray, covariances: np.ndarray, right: np.ndarray, rows: float
+) -> Valley | None:
+    """The line between two groups of Gaussians, of so many rows, and the three intervals that should differ most; None
+    where the density along the line has one peak."""
+    line = find_line(w, centres, covariances, right, rows)
+    mean, deviation = centres @ line, np.sqrt(np.maximum(np.einsum("i,kij,j->k", line, covariances, line), 0.0))
+    low, high = np.min(mean - REACH * deviation), np.max(mean + REACH * deviation)
     if not high > low:
         return None
-    grid = np.linspace(low, high, BINS + 1)
-    below = np.searchsorted(np.sort(t), grid)
-    best, found = -np.inf, None
+    grid = np.linspace(low, high, GRID)
+    below = stats.norm.cdf((grid[:, None] - mean) / np.maximum(deviation, np.finfo(float).tiny)) @ (w / w.sum())
+    best, found = 0.0, None
     for length in LENGTHS:
         inside = below[length:] - below[:-length]
         left = np.maximum.accumulate(inside)
         beyond = np.maximum.accumulate(inside[::-1])[::-1]
         middle = np.arange(length, len(inside) - length)
         lesser = np.minimum(left[middle - length], beyond[middle + length])
-        deep = (lesser - inside[middle]) / np.sqrt(np.maximum(lesser + inside[middle], 1))
-        if len(middle) and deep.max() > best:
+        deep = (lesser - inside[middle]) / np.sqrt(np.maximum(lesser + inside[middle], np.finfo(float).tiny))
+        if len(middle) and deep.max() > best + 1e-9:
             best, m = deep.max(), int(middle[np.argmax(deep)])
             places = np.array([np.argmax(inside[: m - length + 1]), m, m + length + np.argmax(inside[m + length :])])
-            lesser = bool(inside[places[2]] < inside[places[0]])
-            found = Valley(line, np.stack([grid[places], grid[places + length]], axis=1), lesser)
+            fewer = bool(inside[places[2]] < inside[places[0]])
+            found = Valley(line, np.stack([grid[places], grid[places + length]], axis=1), fewer)
     return found
 
 
