@@ -34,8 +34,9 @@ def selection(**known: float) -> Ready:
 def annealed() -> Ready:
     """Two Gaussians by annealing."""
     from quenched.estimators import AnnealedMixture
+    from quenched.mixtures import Spherical
 
-    return _ready(lambda data, case: AnnealedMixture(random_state=0).fit(data[0]).means_)
+    return _ready(lambda data, case: AnnealedMixture(widths=Spherical(), random_state=0).fit(data[0]).means_)
 
 
 def lvq(rule: str, prototypes: int) -> Ready:

@@ -10,7 +10,8 @@ from quenched.core.types import InputError, Outcome
 from quenched.mixtures import learner
 from quenched.mixtures.learner import annealing
 from quenched.mixtures.learner.em import Freedom, Gaussians, climb, expect, maximise, rows_of
-from quenched.mixtures.model import Annealed, Diagonal, MaximumLikelihood, RandomStart, Spherical, TwoGaussians
+from quenched.mixtures.learner.starts import widen
+from quenched.mixtures.model import Annealed, Diagonal, Full, MaximumLikelihood, RandomStart, Spherical, TwoGaussians
 from tests.tolerances import MACHINE, SAME
 
 MINIMUM = 1e-9  # log-likelihood of a maximum to which 1e-12 is left to gain
@@ -30,7 +31,7 @@ def two(S, starts, width):
     """Rows about their mean, and Gaussians of a given width that begin on opposite sides of it."""
     v = np.random.default_rng(0).normal(size=(starts, N))
     v /= np.linalg.norm(v, axis=1, keepdims=True)
-    rows = rows_of(S - S.mean(axis=0), np.full(len(S), 1 / len(S)), diagonal=False)
+    rows = rows_of(S - S.mean(axis=0), np.full(len(S), 1 / len(S)), features=1)
     return rows, Gaussians(np.stack([v, -v], axis=1), np.full((starts, 2, 1), width), np.full((starts, 2), 0.5))
 
 
@@ -111,18 +112,18 @@ def test_the_student_of_the_paper():
 # EM --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("diagonal", [False, True])
+@pytest.mark.parametrize("features", [1, 3, 6], ids=["spherical", "diagonal", "full"])
 @pytest.mark.parametrize(
     "free",
     [Freedom(), Freedom(widths=True), Freedom(widths=True, common=True), Freedom(weights=False, widths=True)],
     ids=["given widths", "free", "common", "equal weights"],
 )
-def test_em_never_goes_down(free, diagonal):
+def test_em_never_goes_down(free, features):
     rng = np.random.default_rng(0)
     Z, omega = rng.normal(size=(60, 3)) ** 3, rng.uniform(size=60)
     omega /= omega.sum()
-    rows = rows_of(Z - omega @ Z, omega, diagonal=diagonal)
-    g = Gaussians(rng.normal(size=(4, 3)), np.ones((4, 3 if diagonal else 1)), np.full(4, 0.25))
+    rows = rows_of(Z - omega @ Z, omega, features=features)
+    g = widen(Gaussians(rng.normal(size=(4, 3)), np.ones((4, 1)), np.full(4, 0.25)), features)
     levels = []
     for _ in range(50):
         log_p, r = expect(rows, g)
@@ -141,6 +142,7 @@ RULES = {
     "diagonal": Diagonal(),
     "common": Spherical(common=True),
     "equal weights": Diagonal(equal_weights=True),
+    "full": Full(),
     "given": MaximumLikelihood(3.0),
 }
 
@@ -158,7 +160,7 @@ def test_weights_are_repetitions(name):
     assert not np.allclose(weighted.centres, plain.centres, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("rule", "kind"), [(Spherical(), "spherical"), (Diagonal(), "diag")])
+@pytest.mark.parametrize(("rule", "kind"), [(Spherical(), "spherical"), (Diagonal(), "diag"), (Full(), "full")])
 @pytest.mark.parametrize("data", ["blobs", "iris"])
 def test_it_ends_at_the_maximum_of_the_likelihood(rule, kind, data):
     X = blobs() if data == "blobs" else load_iris().data
@@ -167,7 +169,8 @@ def test_it_ends_at_the_maximum_of_the_likelihood(rule, kind, data):
     theirs = model.fit(X)
     assert ours.outcome == Outcome.converged
     assert ours.log_likelihood >= theirs.score(X) * (1 - np.sign(theirs.score(X)) * LIKELIHOOD)
-    here = {"means_init": ours.centres, "weights_init": ours.weights, "precisions_init": 1 / ours.widths}
+    precisions = np.linalg.inv(ours.widths) if kind == "full" else 1 / ours.widths
+    here = {"means_init": ours.centres, "weights_init": ours.weights, "precisions_init": precisions}
     again = GaussianMixture(3, covariance_type=kind, tol=1e-11, max_iter=5000, reg_covar=0, random_state=0, **here)
     assert again.fit(X).score(X) == pytest.approx(ours.log_likelihood, rel=LIKELIHOOD)
     np.testing.assert_allclose(np.sort(again.weights_), np.sort(ours.weights), atol=1e-4)

@@ -215,6 +215,40 @@ def density(
 
 
 @command()
+def clusters(
+    data: Annotated[Path | None, Argument(help="A CSV file; by default scikit-learn's wine data.")] = None,
+    *,
+    columns: Annotated[
+        str | None, Option(help="The columns to cluster by, such as a,b; by default all numbers.")
+    ] = None,
+    labels: Annotated[Path | None, Option(help="Write the rows with their clusters to this file, FILE.csv.")] = None,
+    level: Annotated[float, Option(help="The p-value below which a split is real.")] = 0.05,
+    seed: SeedOption = 0,
+    reading: Reading,
+    delivery: Delivery,
+) -> None:
+    """Does this table fall into clusters, into how many, and how certain is each split?
+
+    A cluster may be skewed or long; it has one peak.
+
+    Example: quenched clusters penguins.csv --labels labelled.csv --plot tree.png
+    """
+    from quenched.cli import clusters
+    from quenched.core.types import InputError
+
+    table, called = clusters.read(data, columns, **dataclasses.asdict(reading))
+    if labels is not None and labels.suffix.lower() != ".csv":
+        raise InputError(f"Option --labels must name a file that ends in .csv, but {labels} was given.")
+    with delivery.working(f"Looking for clusters in {called} ...", notes=table.notes):
+        found = clusters.find(table, level, seed)
+    delivery.hand_over(
+        found.splits.assign_attrs(data=called), show=functools.partial(clusters.show, found=found, table=table)
+    )
+    if labels is not None:
+        clusters.write(labels, table, found)
+
+
+@command()
 def reproduce(
     paper: Annotated[
         str | None, Argument(help="The paper, such as biehl2006; by default all.", show_default=False)

@@ -15,23 +15,26 @@ from quenched.core import checks
 from quenched.core.types import InputError, Outcome
 from quenched.estimators.reading import Units, bounded, generator_of, key_of, rows_of, validated, weights_of
 from quenched.mixtures import learner
-from quenched.mixtures.model import Annealed, Diagonal, MaximumLikelihood, Spherical
+from quenched.mixtures.model import Annealed, Diagonal, Full, MaximumLikelihood, Spherical
 
 
 class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
-    r"""A mixture of Gaussians, found by deterministic annealing.
+    r"""A mixture of Gaussians, found by deterministic annealing and, where they are likelier, by random starts.
 
-    $$P(x) = \sum_k w_k\, \mathcal N(x;\, c_k, \mathrm{diag}\, v_k)$$
+    $$P(x) = \sum_k w_k\, \mathcal N(x;\, c_k, \Sigma_k)$$
 
     The width of the Gaussians falls from a value at which all centres coincide; clusters split one by one, each along
-    the direction in which its rows vary most (see `quenched.mixtures.fit`). The result does not depend on random
-    starting points, and `splits_` shows in which order, at which widths and in which directions clusters split.
+    the direction in which its rows vary most (see `quenched.mixtures.fit`). `splits_` shows in which order, at which
+    widths and in which directions clusters split. Then covariances become free, and a few random starts compete: the
+    likeliest mixture is climbed to the end.
 
     Args:
         n_components: how many Gaussians.
-        widths: `Spherical()` (default) or `Diagonal()`: widths of maximum likelihood, one for each Gaussian or for each
-            of its features; `Spherical(common=True)`: one for all; or `MaximumLikelihood(width)`: a given one.
+        widths: `Full()` (default), `Diagonal()` or `Spherical()`: covariances of maximum likelihood, variances of each
+            feature, or one variance; each for every Gaussian by itself or, with `common=True`, for all; or
+            `MaximumLikelihood(width)`: one given variance.
         n_init: how often to anneal, each time with other noise; the most likely result is kept.
+        rivals: how many random starts compete with each annealing.
         step: the largest share by which the width falls at once.
         noise: of the directions in which clusters split.
         accuracy: what may be left to gain in the log-likelihood of a row when EM stops, judged by its last two gains.
@@ -41,11 +44,12 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
 
     Attributes:
         means_: centres `[K, N]`.
-        covariances_: variances `[K]`; of each feature `[K, N]` for `Diagonal`.
+        covariances_: matrices `[K, N, N]` for `Full`, variances of each feature `[K, N]` for `Diagonal`, else `[K]`.
         weights_: shares `[K]`.
         splits_: the splitting sequence, a dataset; `quenched.plot(model.splits_)` draws it as a tree.
         lower_bound_: mean log-likelihood of the training rows.
-        converged_: whether EM converged within `max_iter` steps.
+        converged_: whether EM converged within `max_iter` steps, and no Gaussian describes so few rows that its
+            likelihood says nothing: one or two, or as many as there are features.
         outcome_: the same as an `Outcome`.
         labels_: the most probable Gaussian of each training row.
         n_iter_: EM steps made.
@@ -66,6 +70,7 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         *,
         widths: Spherical | Diagonal | MaximumLikelihood | None = None,
         n_init: int = 1,
+        rivals: int = 40,
         step: float = 0.2,
         noise: float = 1e-3,
         accuracy: float = 1e-4,
@@ -75,7 +80,7 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
     ):
         self.n_components, self.widths, self.n_init, self.random_state = n_components, widths, n_init, random_state
         self.step, self.noise, self.accuracy = step, noise, accuracy
-        self.max_iter, self.warm_start = max_iter, warm_start
+        self.max_iter, self.warm_start, self.rivals = max_iter, warm_start, rivals
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnnealedMixture:
         """Fit to a table.
@@ -98,14 +103,14 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         if last is None:
             self._units = Units.of(rows, weights, standardize=False)
         Z = bounded(self._units.into(rows))
-        rule: Any = Spherical() if self.widths is None else self.widths
+        rule: Any = Full() if self.widths is None else self.widths
         if isinstance(rule, MaximumLikelihood):
             given: Any = self._units.given("width", rule.width, 2)
             rule = MaximumLikelihood(given)
         schedule = Annealed(step=self.step, noise=self.noise)
         fitted = learner.fit(
             rule, Z, components=count, key=key_of(self.random_state), start=schedule if last is None else last,
-            sample_weight=weights, n_init=self.n_init, accuracy=self.accuracy, passes=self.max_iter,
+            sample_weight=weights, n_init=self.n_init, rivals=self.rivals, accuracy=self.accuracy, passes=self.max_iter,
         )  # fmt: skip
         self._fitted, self.splits_, units = fitted, fitted.splits, self._units
         if not fitted.splits.attrs["relative"]:
@@ -118,6 +123,9 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         self.labels_ = fitted.log_densities(Z).argmax(axis=1)
         if not self.converged_:
             text = f"EM {fitted.outcome.name} after {fitted.passes} steps; a larger `max_iter` or `accuracy` may help."
+            if fitted.outcome == Outcome.failed:
+                text = ("From every start a Gaussian closed in on a few rows, whose likelihood says nothing; fewer "
+                        "components or plainer `widths` may help.")  # fmt: skip
             warnings.warn(text, ConvergenceWarning, stacklevel=2)
         return self
 
@@ -152,8 +160,12 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         draw = generator_of(self.random_state)
         k = draw.choice(len(self.weights_), checks.whole("n_samples", n_samples, least=1), p=self.weights_)
         c, v = self._fitted.centres, self._fitted.widths
-        deviation = np.sqrt(v if v.ndim == 2 else v[:, None])
-        return self._units.back(c[k] + deviation[k] * draw.standard_normal((len(k), c.shape[1]))), k
+        noise = draw.standard_normal((len(k), c.shape[1]))
+        if v.ndim == 3:
+            values, vectors = np.linalg.eigh(v)
+            root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+            return self._units.back(c[k] + np.einsum("nij,nj->ni", root[k], noise)), k
+        return self._units.back(c[k] + np.sqrt(v if v.ndim == 2 else v[:, None])[k] * noise), k
 
     def bic(self, X: Any) -> float:
         """The Bayesian information criterion on these rows: the lower the better."""
@@ -166,8 +178,9 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
 
     def _parameters(self) -> int:
         """How many numbers were free."""
-        rule = Spherical() if self.widths is None else self.widths
+        rule = Full() if self.widths is None else self.widths
         if isinstance(rule, MaximumLikelihood):
             return self.means_.size
-        widths = self.covariances_.size // (len(self.means_) if rule.common else 1)
-        return self.means_.size + widths + (0 if rule.equal_weights else len(self.means_) - 1)
+        K, N = self.means_.shape
+        each = N * (N + 1) // 2 if isinstance(rule, Full) else N if isinstance(rule, Diagonal) else 1
+        return self.means_.size + each * (1 if rule.common else K) + (0 if rule.equal_weights else K - 1)

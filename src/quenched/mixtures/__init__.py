@@ -5,6 +5,7 @@ from quenched.mixtures.learner import Fitted, fit
 from quenched.mixtures.model import (
     Annealed,
     Diagonal,
+    Full,
     Law,
     MaximumLikelihood,
     RandomStart,
@@ -13,10 +14,12 @@ from quenched.mixtures.model import (
     Start,
     TwoGaussians,
 )
+from quenched.mixtures.practice import Clusters, find_clusters
 from quenched.mixtures.simulation import measure
-from quenched.mixtures.theory import Phase, curve, optimum, phase_lines, transitions
+from quenched.mixtures.theory import Phase, curve, optimum, phase_lines, rows_needed, transitions
 
 __all__ = [
-    "Annealed", "Diagonal", "Fitted", "Law", "MaximumLikelihood", "Phase", "RandomStart", "Rule", "Spherical", "Start",
-    "TwoGaussians", "curve", "fit", "measure", "optimum", "phase_lines", "theory", "transitions",
+    "Annealed", "Clusters", "Diagonal", "Fitted", "Full", "Law", "MaximumLikelihood", "Phase", "RandomStart", "Rule",
+    "Spherical", "Start", "TwoGaussians", "curve", "find_clusters", "fit", "measure", "optimum", "phase_lines",
+    "rows_needed", "theory", "transitions",
 ]  # fmt: skip

@@ -124,6 +124,16 @@ class Diagonal(Spherical):
     """
 
 
+class Full(Spherical):
+    r"""Like `Spherical` with a covariance matrix: $\mathcal N(x;\, c_k, \Sigma_k)$.
+
+    Attributes:
+        least: the smallest eigenvalue of a covariance matrix, where each feature has variance 1.
+        equal_weights: all weights equal.
+        common: the same covariance matrix for all Gaussians ("tied").
+    """
+
+
 class Start(checks.Declared):
     """Where the centres begin."""
 

@@ -73,9 +73,9 @@ def plot(
 
     Args:
         *results: datasets from `curve`, `measure` or `asymptote`, in any number; or one from `forecast`; or the
-            `splits_` of an annealed mixture, drawn as a tree; or what `describe` of a fitted density gives; or one
-            figure of a paper; or one from `transitions` or `phase_lines`, drawn as one phase diagram with the names of
-            its regions.
+            `splits_` of an annealed mixture or the `splits` of clusters, drawn as a tree; or what `describe` of a
+            fitted density gives; or one figure of a paper; or one from `transitions` or `phase_lines`,
+            drawn as one phase diagram with the names of its regions.
         ax: axes to draw on, one for each variable; by default a new figure.
         variables: what to draw; by default every order parameter.
         x: the control on the abscissa; by default `alpha` or `examples`, or else the first swept control.
@@ -98,7 +98,9 @@ def plot(
     if not datasets or len(datasets) < len(results):
         raise InputError("Argument `results` must be datasets, or one figure of a paper, "
                          f"but {[type(r).__name__ for r in results]} was given.")  # fmt: skip
-    tree = len(datasets) == 1 and datasets[0].attrs.get("source") == "annealing"
+    tree = len(datasets) == 1 and datasets[0].attrs.get("source") in ("annealing", "clusters")
+    if tree and "seen" in datasets[0]:
+        datasets = [panels.seen_splits(datasets[0])]
     if tree:
         whom, advice, chosen = "a tree", "", [panels.show_tree(datasets[0])]
     else:

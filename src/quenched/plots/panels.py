@@ -19,6 +19,8 @@ LONGEST_REASON = 400
 """Longest sentence in the note."""
 STEM, ROOT = 1.6, 1.4
 """How far, as a factor of the width, branches go on below the last split and above the first one."""
+SMALLEST_P = 1e-4
+"""Smaller p-values are shown as such."""
 INK = "#4d4d4d"
 THIN, THICK = 1.2, 6.0
 """Thickness of a branch without rows, and of one with all of them."""
@@ -144,9 +146,18 @@ def show_edges(data: xr.Dataset) -> Panel:
 
 def show_tree(data: xr.Dataset) -> Panel:
     """The axes of an annealing: clusters as branches that split while the width falls; see `paint_tree`."""
+    if data.attrs["source"] == "clusters":
+        words, note = "splits", "p: of no valley between the two. Percentages and thickness: share of the rows."
+        return Panel("cluster", words, (), ylim=(0.0, data.sizes["split"] + 1.0), note=note)
     unit = "share of each feature's variance" if data.attrs.get("relative") else "a variance"
     words, note = f"width at which a cluster splits ({unit})", "Percentages and thickness: share of the rows."
     return Panel("component", words, (), ylim=_ends(data), log="y", note=note)
+
+
+def seen_splits(data: xr.Dataset) -> xr.Dataset:
+    """A tree of clusters without the splits that are none, each split at a height of its own."""
+    data = data.isel(split=data["seen"].values)
+    return data.assign(width=("split", data.sizes["split"] - np.arange(data.sizes["split"], dtype=float)))
 
 
 def _ends(data: xr.Dataset) -> tuple[float, float]:
@@ -178,7 +189,8 @@ def _places(data: xr.Dataset) -> tuple[dict[int, float], list[int]]:
 def paint_tree(ax: Axes, data: xr.Dataset, palette: Sequence[str]) -> None:
     """Draw the tree: a branch falls from the split it came from to the one it ends in; final clusters have colours."""
     place, leaves = _places(data)
-    low, high = _ends(data)
+    tested = "p" in data
+    low, high = (0.0, data.sizes["split"] + 1.0) if tested else _ends(data)
     share, top = data["share"].values, {0: high}
     end = dict(zip(data["cluster"].values.tolist(), data["width"].values.tolist(), strict=True))
     for width, into in zip(data["width"].values, data["into"].values, strict=True):
@@ -186,6 +198,10 @@ def paint_tree(ax: Axes, data: xr.Dataset, palette: Sequence[str]) -> None:
         top |= {int(h): float(width) for h in into}
     beside: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 9.5}
     names = []
+    for split in range(data.sizes["split"] if tested else 0):
+        p, middle = float(data["p"][split]), place[int(data["cluster"][split])]
+        words = f"p = {p:.2g}" if p >= SMALLEST_P else f"p < {SMALLEST_P:g}"
+        ax.annotate(words, (middle, float(data["width"][split])), (7, 8), **beside)
     for node, x in place.items():
         colour = palette[leaves.index(node) % len(palette)] if node in leaves else INK
         bottom, thickness = end.get(node, low), THIN + (THICK - THIN) * float(share[node])
@@ -194,7 +210,14 @@ def paint_tree(ax: Axes, data: xr.Dataset, palette: Sequence[str]) -> None:
             mine = np.flatnonzero(data["leaf"].values == node)  # the components that a leaf is
             names.append(f"{mine[0]}{f'-{mine[-1]}' if len(mine) > 1 else ''}\n{share[node]:.0%}")
         else:
-            ax.annotate(f"{share[node]:.0%}", (x, float(np.sqrt(top[node] * bottom))), (7, 0), **beside)
+            ax.annotate(
+                f"{share[node]:.0%}",
+                (x, (top[node] + bottom) / 2 if tested else float(np.sqrt(top[node] * bottom))),
+                (7, 0),
+                **beside,
+            )
     ax.set_xticks(range(len(leaves)), names)
+    if tested:
+        ax.set_yticks([])
     ax.set_xlim(-0.6, len(leaves) - 0.4)
     ax.grid(False, axis="x")

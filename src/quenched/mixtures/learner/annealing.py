@@ -6,8 +6,8 @@ difference of two centres in it is $C_k/\sigma$. At $\sigma = \lambda_{\max}$ it
 [rose1990]. So the width falls from split to split (in steps in between, each beginning where the last one ended), until
 there are as many centres as wanted; then widths become free and EM goes to the maximum of the likelihood.
 
-Coincident centres are kept as one cluster with their number: above a split nothing has to be iterated. A
-`Diagonal` mixture is annealed in features of unit variance. Not covered: full covariances, missing values.
+Coincident centres are kept as one cluster with their number: above a split nothing has to be iterated. Mixtures with
+`Diagonal` or `Full` covariances are annealed in features of unit variance. Not covered: missing values.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import numpy as np
 import xarray as xr
 
 from quenched.core.types import InputError
-from quenched.mixtures.learner.em import Climbed, Freedom, Gaussians, Rows, climb
-from quenched.mixtures.model import Annealed, Diagonal, MaximumLikelihood
+from quenched.mixtures.learner.em import Climbed, Freedom, Gaussians, Rows, climb, rows_of
+from quenched.mixtures.learner.starts import draw, is_sound, race, widen
+from quenched.mixtures.model import Annealed, Diagonal, Full, MaximumLikelihood
 
 CRITICAL = 1e-3
 """A cluster whose variance is within this share of the width splits."""
@@ -65,24 +66,29 @@ class Annealing:
     """One Gaussian for each cluster of coincident centres, while the width falls.
 
     It begins with a schedule; or with Gaussians, at which EM begins without annealing. `most` are EM steps in all.
+    `rivals` random starts compete with what the annealing finds.
     """
 
     def __init__(
         self, rows: Rows, rule: Any, components: int, start: Annealed | Gaussians, rng: np.random.Generator,
-        *, accuracy: float, most: int,
+        *, accuracy: float, most: int, rivals: int = 0,
     ):  # fmt: skip
-        self.rows, self.rule, self.components, self.rng, self.accuracy, self.most = (
-            rows, rule, components, rng, accuracy, most
+        self.rule, self.components, self.rng, self.accuracy, self.most, self.rivals = (
+            rule, components, rng, accuracy, most, rivals
         )  # fmt: skip
+        self.final = rows  # with as many squares as a width has features in the end
+        self.rows = rows_of(rows.Z, rows.omega, features=1, mean=rows.mean, unit=rows.unit)
+        if rows.squares.shape[1] == 1:
+            self.rows = rows
         self.given = isinstance(rule, MaximumLikelihood)
         self.equal = self.given or rule.equal_weights
         self.splits: list[tuple[int, float, np.ndarray]] = []  # which node, at which width, in which direction
-        self.passes, self.last, self.r = 0, 0.0, np.ones((1, len(rows.Z)))
+        self.passes, self.last, self.sound, self.r = 0, 0.0, True, np.ones((1, len(rows.Z)))
         if isinstance(start, Gaussians):
             self.schedule, self.gaussians, self.clusters = Annealed(), start, [Cluster(0, 1)] * len(start.weights)
         else:
             self.schedule, self.clusters = start, [Cluster(0, components)]
-            self.gaussians = Gaussians(np.zeros((1, rows.Z.shape[1])), np.ones((1, rows.squares.shape[1])), np.ones(1))
+            self.gaussians = Gaussians(np.zeros((1, rows.Z.shape[1])), np.ones((1, 1)), np.ones(1))
         self.width = self.before = np.inf if self.schedule.from_width is None else float(self.schedule.from_width)
 
     @functools.cached_property
@@ -95,15 +101,39 @@ class Annealing:
         self.last = 0.0 if width is None else width
         self.descend()
         if width is None:
-            least = float(self.rule.least) * self.variance / self.rows.Z.shape[1]
-            done = self.climb(Freedom(not self.equal, widths=True, common=self.rule.common, least=least), self.accuracy)
-        else:
-            if self.width < np.inf:
-                self.lower(width)
-            done = self.settle(width, self.accuracy)
+            return self.polish()
+        if self.width < np.inf:
+            self.lower(width)
+        done = self.settle(width, self.accuracy)
         counts, g = [c.centres for c in self.clusters], done.gaussians
         g = Gaussians(*(np.repeat(leaf, counts, axis=0) for leaf in g._replace(weights=g.weights / counts)))
         return done._replace(gaussians=g)
+
+    def polish(self) -> Climbed:
+        """EM with free widths: the likeliest of the annealed mixture and of random ones, one entry a centre."""
+        rows, rule, K = self.final, self.rule, self.components
+        least = float(rule.least) * self.variance / rows.Z.shape[1]
+        free = Freedom(not self.equal, widths=True, common=rule.common, least=least)
+        g = self.gaussians
+        begin = widen(g, rows.squares.shape[1]) if g.widths.shape[1] == 1 else g
+        begin = Gaussians(*(leaf[None] for leaf in begin))
+        if self.rivals and K > 1:
+            drawn = draw(rows, K, self.rivals, least, self.rng)
+            drawn = drawn._replace(weights=np.full_like(drawn.weights, 1 / K)) if self.equal else drawn
+            begin = Gaussians(*(np.concatenate(pair) for pair in zip(begin, drawn, strict=True)))
+        done = race(rows, begin, free, accuracy=self.accuracy, passes=max(1, self.most - self.passes))
+        self.passes += int(done.passes)
+        done = self._match(done) if len(begin.weights) > 1 else done
+        self.gaussians, self.r, self.sound = done.gaussians, done.r, bool(is_sound(rows, done, free))
+        return done
+
+    def _match(self, done: Climbed) -> Climbed:
+        """The same Gaussians in the order of the annealed ones whose rows they have, so that the tree fits them."""
+        from scipy.optimize import linear_sum_assignment
+
+        shared = (self.r * self.rows.omega) @ done.r.T
+        order = linear_sum_assignment(shared, maximize=True)[1]
+        return done._replace(gaussians=Gaussians(*(leaf[order] for leaf in done.gaussians)), r=done.r[order])
 
     def climb(self, free: Freedom, accuracy: float) -> Climbed:
         """EM from the present Gaussians."""
@@ -192,5 +222,9 @@ class Annealing:
                 "share": ("node", share),
                 "leaf": ("component", leaves),
             },
-            attrs={"science": "mixtures", "source": "annealing", "relative": int(isinstance(self.rule, Diagonal))},
+            attrs={
+                "science": "mixtures",
+                "source": "annealing",
+                "relative": int(isinstance(self.rule, (Diagonal, Full))),
+            },
         )

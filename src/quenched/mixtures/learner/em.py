@@ -1,10 +1,11 @@
-r"""EM for mixtures of Gaussians with spherical or diagonal widths, on weighted rows.
+r"""EM for mixtures of Gaussians with spherical, diagonal or full covariances, on weighted rows.
 
-$$\log p(x) = \log \sum_k w_k \prod_i \mathcal N(x_i;\, c_{ki}, v_{ki}), \qquad
-r_k(x) \propto w_k \prod_i \mathcal N(x_i;\, c_{ki}, v_{ki})$$
+$$\log p(x) = \log \sum_k w_k\, \mathcal N(x;\, c_k, \Sigma_k), \qquad
+r_k(x) \propto w_k\, \mathcal N(x;\, c_k, \Sigma_k)$$
 
 The E-step is one product of rows and centres (two, if widths differ) and so is the M-step. Many mixtures on the same
-rows are climbed side by side, in the same products.
+rows are climbed side by side, in the same products. A covariance matrix is kept as its upper triangle, row by row, and
+the squares of a row are then all products of two of its features, in the same order.
 """
 
 from __future__ import annotations
@@ -25,17 +26,18 @@ class Rows(NamedTuple):
     """Centred (and scaled) rows with weights that add up to 1: the data are `mean + unit * Z`."""
 
     Z: np.ndarray  # [n, N]
-    squares: np.ndarray  # [n, 1] lengths, or [n, N] of every feature
+    squares: np.ndarray  # [n, 1] lengths, [n, N] of every feature, or [n, N(N+1)/2] products of any two
     omega: np.ndarray  # [n]
     mean: np.ndarray  # [N]
-    unit: np.ndarray  # [N]; ones unless `Diagonal`
+    unit: np.ndarray  # [N]; ones unless `Diagonal` or `Full`
+    count: float  # how many, repetitions included
 
 
 class Gaussians(NamedTuple):
     """A mixture in the units of `Rows`, or many on a leading axis."""
 
     centres: np.ndarray  # [..., K, N]
-    widths: np.ndarray  # [..., K, 1] or [..., K, N]: variances
+    widths: np.ndarray  # [..., K, 1] or [..., K, N]: variances; [..., K, N(N+1)/2]: upper triangles of covariances
     weights: np.ndarray  # [..., K]
 
 
@@ -45,18 +47,57 @@ class Freedom(NamedTuple):
     weights: bool = True
     widths: bool = False
     common: bool = False  # one width for all Gaussians
-    least: float = 0.0  # the smallest width
+    least: float = 0.0  # the smallest width, or eigenvalue
 
 
-def rows_of(Z: np.ndarray, omega: np.ndarray, *, diagonal: bool, mean: Any = 0.0, unit: Any = 1.0) -> Rows:
-    """The rows with their squares, which every step needs."""
-    squares = Z * Z if diagonal else np.einsum("nk,nk->n", Z, Z)[:, None]
-    return Rows(Z, squares, omega, *(np.broadcast_to(one, Z.shape[1:]) for one in (mean, unit)))
+def rows_of(
+    Z: np.ndarray, omega: np.ndarray, *, features: int, mean: Any = 0.0, unit: Any = 1.0, count: float | None = None
+) -> Rows:
+    """The rows with their squares, which every step needs; as many as a width has `features`."""
+    N = Z.shape[1]
+    if features == 1:
+        squares = np.einsum("nk,nk->n", Z, Z)[:, None]
+    elif features == N:
+        squares = Z * Z
+    else:
+        i, j = np.triu_indices(N)
+        squares = Z[:, i] * Z[:, j]
+    mean, unit = (np.broadcast_to(one, Z.shape[1:]) for one in (mean, unit))
+    return Rows(Z, squares, omega, mean, unit, len(Z) if count is None else count)
+
+
+def pack(matrices: np.ndarray) -> np.ndarray:
+    """Upper triangles `[..., N(N+1)/2]` of symmetric matrices `[..., N, N]`."""
+    i, j = np.triu_indices(matrices.shape[-1])
+    return matrices[..., i, j]
+
+
+def unpack(triangles: np.ndarray, N: int) -> np.ndarray:
+    """Symmetric matrices `[..., N, N]` from their upper triangles."""
+    i, j = np.triu_indices(N)
+    matrices = np.empty((*triangles.shape[:-1], N, N))
+    matrices[..., i, j] = matrices[..., j, i] = triangles
+    return matrices
 
 
 def _multiply(vectors: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     """The product of vectors `[..., N]` of many mixtures and a matrix, all at once."""
     return (vectors.reshape(-1, vectors.shape[-1]) @ matrix).reshape(*vectors.shape[:-1], matrix.shape[1])
+
+
+def _log_full(rows: Rows, g: Gaussians) -> np.ndarray:
+    """`log_densities` for covariance matrices."""
+    N = g.centres.shape[-1]
+    root = np.linalg.cholesky(unpack(g.widths, N))
+    inverse = np.linalg.inv(root)
+    precision = np.swapaxes(inverse, -1, -2) @ inverse
+    half = pack(precision) * (1 - 0.5 * pack(np.eye(N)))  # off the diagonal every product counts twice
+    turned = (precision @ g.centres[..., None])[..., 0]
+    log_p = _multiply(turned, rows.Z.T)
+    log_p -= _multiply(half, rows.squares.T)
+    volume = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1) + N * np.log(2 * np.pi)
+    log_p += (np.log(g.weights) - 0.5 * ((turned * g.centres).sum(axis=-1) + volume))[..., None]
+    return log_p
 
 
 def log_densities(rows: Rows, g: Gaussians, *, equal: bool = False) -> np.ndarray:
@@ -65,6 +106,8 @@ def log_densities(rows: Rows, g: Gaussians, *, equal: bool = False) -> np.ndarra
     For `equal` widths without a term of each row that is 0 on average: then the last Gaussian needs no product.
     """
     (K, N), features = g.centres.shape[-2:], g.widths.shape[-1]
+    if features > N:
+        return _log_full(rows, g)
     scaled = (g.centres - g.centres[..., -1:, :] if equal else g.centres) / g.widths
     log_p = np.zeros((*g.weights.shape, len(rows.Z)))
     log_p[..., : K - equal, :] = _multiply(scaled[..., : K - equal, :], rows.Z.T)
@@ -98,12 +141,29 @@ def maximise(rows: Rows, g: Gaussians, r: np.ndarray, free: Freedom) -> Gaussian
     if not free.widths:
         return Gaussians(centres, g.widths, weights)
     N, features = centres.shape[-1], g.widths.shape[-1]
-    squares = centres**2 if features > 1 else np.sum(centres**2, axis=-1, keepdims=True)
-    widths = (_multiply(r, rows.squares) / share - squares) * (features / N)
+    full = features > N
+    if full:
+        squares = pack(centres[..., :, None] * centres[..., None, :])
+    else:
+        squares = centres**2 if features > 1 else np.sum(centres**2, axis=-1, keepdims=True)
+    widths = (_multiply(r, rows.squares) / share - squares) * (1.0 if full else features / N)
     if free.common:
         mean = np.sum(mass[..., None] * widths, axis=-2, keepdims=True) / mass.sum(axis=-1)[..., None, None]
         widths = np.broadcast_to(mean, widths.shape)
-    return Gaussians(centres, np.maximum(np.where(present, widths, g.widths), free.least), weights)
+    widths = np.where(present, widths, g.widths)
+    return Gaussians(centres, _bound(widths, N, free.least) if full else np.maximum(widths, free.least), weights)
+
+
+def _bound(widths: np.ndarray, N: int, least: float) -> np.ndarray:
+    """Covariances whose eigenvalues are not below `least`."""
+    matrices = unpack(widths, N)
+    try:
+        np.linalg.cholesky(matrices - least * np.eye(N))  # ten times as fast as eigenvalues, and mostly enough
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrices)
+        raised = np.maximum(values, least)[..., None, :] * vectors
+        return pack(raised @ np.swapaxes(vectors, -1, -2))
+    return widths
 
 
 class Climbed(NamedTuple):
@@ -142,8 +202,8 @@ def climb(rows: Rows, g: Gaussians, free: Freedom, *, accuracy: float, passes: i
     A plain step $\delta$ gains about $\sum_k w_k \delta_k^2/2v_k$; the largest factor times this is left to gain.
     """
     if g.weights.ndim == 1:
-        many = climb(rows, _take(None, g), free, accuracy=accuracy, passes=passes, stretch=stretch)
-        return _take(0, many)
+        many = climb(rows, take(None, g), free, accuracy=accuracy, passes=passes, stretch=stretch)
+        return take(0, many)
     equal, B = not free.widths, len(g.weights)
     stretch = stretch and accuracy < NEAR and equal
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -179,16 +239,16 @@ def climb(rows: Rows, g: Gaussians, free: Freedom, *, accuracy: float, passes: i
                 if stop.all() and not ended:
                     return every
                 places.append(alive[stop])
-                ended.append(_take(stop, every))
+                ended.append(take(stop, every))
                 if stop.all():
                     break
-                alive, now = _take(~stop, (alive, now))
+                alive, now = take(~stop, (alive, now))
             last = now
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *ended)
-    return _take(np.argsort(np.concatenate(places)), joined)
+    return take(np.argsort(np.concatenate(places)), joined)
 
 
-def _take(which: Any, values: Any) -> Any:
+def take(which: Any, values: Any) -> Any:
     """Some of the mixtures, from nested tuples of arrays; None makes one mixture many."""
     return jax.tree.map(lambda leaf: leaf[which], values)
 

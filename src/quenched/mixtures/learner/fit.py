@@ -13,8 +13,9 @@ import xarray as xr
 from quenched.core import checks
 from quenched.core.types import InputError, Key, Outcome
 from quenched.mixtures.learner.annealing import Annealing
-from quenched.mixtures.learner.em import Climbed, Gaussians, Rows, log_densities, rows_of
-from quenched.mixtures.model import Annealed, Diagonal, MaximumLikelihood, RandomStart, Spherical
+from quenched.mixtures.learner.em import Climbed, Gaussians, Rows, log_densities, pack, rows_of, unpack
+from quenched.mixtures.learner.starts import widen
+from quenched.mixtures.model import Annealed, Diagonal, Full, MaximumLikelihood, RandomStart, Spherical
 
 STEP = 0.2
 """By which share the width falls at once, where no schedule is given: for tables of data that is fine enough."""
@@ -28,12 +29,13 @@ class Fitted:
 
     Attributes:
         centres: $c_k$, shape `[K, N]`.
-        widths: variances, shape `[K]`; of each feature `[K, N]` for `Diagonal`.
+        widths: variances, shape `[K]`; of each feature `[K, N]` for `Diagonal`; covariances `[K, N, N]` for `Full`.
         weights: $w_k$, shape `[K]`.
         log_likelihood: weighted mean over the rows.
         splits: the splitting sequence, a dataset (see `fit`).
         passes: EM steps made, those of the annealing included.
-        outcome: `converged`, or `stalled` when the passes ran out.
+        outcome: `converged`; `stalled` when the passes ran out; or `failed` when a component describes one or two rows
+            only, or no more than its covariance matrix has columns, in every start: then the likelihood says nothing.
     """
 
     centres: np.ndarray
@@ -44,17 +46,34 @@ class Fitted:
     passes: int
     outcome: Outcome
 
+    def covariances(self) -> np.ndarray:
+        """The covariance matrix of each Gaussian `[K, N, N]`, of whatever kind."""
+        if self.widths.ndim == 3:
+            return self.widths
+        return np.reshape(self.widths, (len(self.widths), -1))[:, :, None] * np.eye(self.centres.shape[1])
+
     def log_densities(self, X: np.ndarray) -> np.ndarray:
         r"""$\log w_k p_k(x)$ of rows `[n, K]`, in the units of the data."""
-        diagonal = self.widths.ndim == 2
+        widths = pack(self.widths) if self.widths.ndim == 3 else np.reshape(self.widths, (len(self.widths), -1))
         centre = self.weights @ self.centres  # near the data squares lose no digits
-        g = Gaussians(self.centres - centre, self.widths if diagonal else self.widths[:, None], self.weights)
+        unit = self._unit()
+        scale = np.outer(unit, unit) if self.widths.ndim == 3 else unit
+        g = Gaussians((self.centres - centre) / unit, widths / (pack(scale) if scale.ndim == 2 else 1.0), self.weights)
+        rows = rows_of((X - centre) / unit, np.ones(len(X)), features=widths.shape[1])
         with np.errstate(divide="ignore"):
-            return log_densities(rows_of(X - centre, np.ones(len(X)), diagonal=diagonal), g).T
+            return log_densities(rows, g).T - np.sum(np.log(unit))
+
+    def _unit(self) -> np.ndarray:
+        """Of covariance matrices the deviation of each feature, so that features of different sizes lose no digits."""
+        if self.widths.ndim < 3:
+            return np.ones(self.centres.shape[1])
+        offset = self.centres - self.weights @ self.centres
+        spread = np.einsum("kii->ki", self.widths) + offset**2
+        return np.sqrt(np.maximum(self.weights @ spread, np.finfo(float).tiny))
 
 
 def _read(data: Any, sample_weight: Any, rule: Any, components: int) -> Rows:
-    """Rows that have a weight, about their mean; for `Diagonal` in units of each feature's standard deviation."""
+    """Rows that have a weight, about their mean; for `Diagonal` and `Full` in units of each feature's deviation."""
     X, omega = checks.table(data, sample_weight)
     present = omega > 0
     if present.sum() < components:
@@ -62,14 +81,26 @@ def _read(data: Any, sample_weight: Any, rule: Any, components: int) -> Rows:
                          f"but it has {present.sum()}.")  # fmt: skip
     if not present.all():
         X, omega = X[present], omega[present]
-    omega, diagonal = omega / omega.sum(), isinstance(rule, Diagonal)
+    count, omega, relative = max(float(omega.sum()), len(X)), omega / omega.sum(), isinstance(rule, (Diagonal, Full))
     mean = omega @ X
     Z = X - mean
     deviation = np.sqrt(omega @ (Z * Z))
     constant = deviation <= CONSTANT * np.abs(mean)
     Z[:, constant] = 0.0
-    unit = np.where(constant, 1.0, deviation) if diagonal else np.ones(len(mean))
-    return rows_of(Z / unit if diagonal else Z, omega, diagonal=diagonal, mean=mean, unit=unit)
+    unit = np.where(constant, 1.0, deviation) if relative else np.ones(len(mean))
+    if not isinstance(rule, MaximumLikelihood):
+        Z, omega = _merge(Z, omega)
+    N = len(mean)
+    features = N * (N + 1) // 2 if isinstance(rule, Full) else N if relative else 1
+    return rows_of(Z / unit if relative else Z, omega, features=features, mean=mean, unit=unit, count=count)
+
+
+def _merge(Z: np.ndarray, omega: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Different rows in an order of their own, equal ones taken together: so a weight is the same as repetitions."""
+    order = np.lexsort(Z.T)
+    Z, omega = Z[order], omega[order]
+    first = np.flatnonzero(np.append(True, np.any(Z[1:] != Z[:-1], axis=1)))
+    return Z[first], np.add.reduceat(omega, first)
 
 
 def _begin(start: Any, rows: Rows, rule: Any, K: int, rng: np.random.Generator) -> Annealed | Gaussians:
@@ -87,15 +118,19 @@ def _begin(start: Any, rows: Rows, rule: Any, K: int, rng: np.random.Generator) 
             raise InputError(f"Argument `start` must be Annealed(), RandomStart() or finite centres of shape "
                              f"[{K}, {N}], but its shape is {given.shape}.")  # fmt: skip
         centres = (given - rows.mean) / rows.unit
-    equal = Gaussians(centres, np.ones((K, features)), np.full(K, 1 / K))
+    equal = Gaussians(centres, np.ones((K, 1)), np.full(K, 1 / K))
     if isinstance(rule, MaximumLikelihood):
         return equal
-    if isinstance(start, Fitted) and np.shape(start.widths) == ((K, N) if features > 1 else (K,)):
-        widths = np.reshape(start.widths, (K, features)) / (rows.unit**2 if features > 1 else 1.0)
+    scale: Any = np.outer(rows.unit, rows.unit) if isinstance(rule, Full) else rows.unit**2
+    scale = scale if isinstance(rule, (Diagonal, Full)) else np.ones(())
+    if isinstance(start, Fitted) and start.widths.shape == (K, *scale.shape):
+        widths = start.widths / scale
+        widths = pack(widths) if isinstance(rule, Full) else np.reshape(widths, (K, features))
         return Gaussians(centres, widths, equal.weights if rule.equal_weights else start.weights)
-    nearest = -2 * np.max(log_densities(rows, equal) + np.log(K) + 0.5 * N * np.log(2 * np.pi), axis=0)
+    lengths = rows_of(rows.Z, rows.omega, features=1)
+    nearest = -2 * np.max(log_densities(lengths, equal) + np.log(K) + 0.5 * N * np.log(2 * np.pi), axis=0)
     width = max(float(rows.omega @ nearest) / N, float(rule.least))
-    return equal._replace(widths=np.full((K, features), width))
+    return widen(equal._replace(widths=np.full((K, 1), width)), features)
 
 
 def _generator(key: Key | None) -> np.random.Generator:
@@ -119,17 +154,18 @@ def fit_path(
 
 
 def fit(
-    rule: MaximumLikelihood | Spherical | Diagonal, data: Any, *, key: Key | None = None, components: int = 2,
+    rule: MaximumLikelihood | Spherical | Diagonal | Full, data: Any, *, key: Key | None = None, components: int = 2,
     start: Annealed | RandomStart | Fitted | np.ndarray | None = None, sample_weight: Any = None, n_init: int = 1,
-    accuracy: float = 1e-4, passes: int = 1000,
+    rivals: int = 40, accuracy: float = 1e-4, passes: int = 1000,
 ) -> Fitted:  # fmt: skip
-    r"""Fit a mixture of Gaussians by deterministic annealing.
+    r"""Fit a mixture of Gaussians: by deterministic annealing, and from random starts if one of these is likelier.
 
-    $$P(x) = \sum_k w_k\, \mathcal N(x;\, c_k, \mathrm{diag}\, v_k)$$
+    $$P(x) = \sum_k w_k\, \mathcal N(x;\, c_k, \Sigma_k)$$
 
     Args:
-        rule: `Spherical()` or `Diagonal()`, whose widths are of maximum likelihood at the end of the annealing; or
-            `MaximumLikelihood(width)`, the student of the paper: equal weights and one given width, at which it ends.
+        rule: `Spherical()`, `Diagonal()` or `Full()`, whose widths are of maximum likelihood at the end of the
+            annealing; or `MaximumLikelihood(width)`, the student of the paper: equal weights and one given width, at
+            which it ends.
         data: rows `[n, N]`.
         key: a JAX key, for the noise; `jax.random.key(0)` by default.
         components: how many Gaussians.
@@ -137,6 +173,8 @@ def fit(
             `RandomStart()`, centres `[K, N]` or an earlier result.
         sample_weight: weight $\omega$ acts as $\omega$ equal rows.
         n_init: how often to begin, each time with other noise; the most likely result is kept.
+        rivals: how many random starts compete with each annealing where widths are free. Most are given up after a few
+            steps of EM.
         accuracy: what may be left to gain in the log-likelihood of a row when EM stops (ten times as much while the
             width falls), estimated from the last two gains as those of a geometric series. In many dimensions with few
             rows a much smaller one follows the noise of the sample: the likelihood still rises, the centres get worse.
@@ -146,7 +184,8 @@ def fit(
         Centres, widths, weights, log-likelihood and `splits`: `width` at which each `split` happened, the `cluster`
         (a node of the tree; 0 is all rows) that split `into` two others, the `direction` (unit vector) from the second
         to the first; the `share` of the rows that each `node` has in the end, its parts taken together; and the `leaf`
-        that each component is. Widths of `Diagonal` are in units of the features' variances.
+        that each component is. Where a random start was likelier, its components stand for the leaves whose rows they
+        share. Widths of `Diagonal` and `Full` are in units of the features' variances.
 
     Raises:
         InputError: for data from which no mixture can be learned, in one sentence.
@@ -158,10 +197,11 @@ def fit(
         >>> np.sort(fitted.centres[:, 0]).round(6).tolist(), float(fitted.splits.width[0])
         ([0.5, 10.5], 25.25)
     """
-    checks.kind("rule", rule, (Spherical, Diagonal, MaximumLikelihood),
-                "Spherical(), Diagonal() or MaximumLikelihood(width)")  # fmt: skip
+    checks.kind("rule", rule, (Spherical, Diagonal, Full, MaximumLikelihood),
+                "Spherical(), Diagonal(), Full() or MaximumLikelihood(width)")  # fmt: skip
     components, tries = checks.whole("components", components, least=1), checks.whole("n_init", n_init, least=1)
     checks.positive("accuracy", checks.number("accuracy", accuracy))
+    rivals = checks.whole("rivals", rivals, least=0)
     passes, rows = checks.whole("passes", passes, least=1), _read(data, sample_weight, rule, components)
     width = float(rule.width) if isinstance(rule, MaximumLikelihood) else None
     if components == 1 and width is None and not np.any(rows.Z):  # several components fail when they split
@@ -170,16 +210,29 @@ def fit(
     start, rng, found = Annealed(step=STEP) if start is None else start, _generator(key), []
     for _ in range(tries if isinstance(start, (Annealed, RandomStart)) else 1):
         begin = _begin(start, rows, rule, components, rng)
-        state = Annealing(rows, rule, components, begin, rng, accuracy=accuracy, most=passes)
+        state = Annealing(
+            rows,
+            rule,
+            components,
+            begin,
+            rng,
+            accuracy=accuracy,
+            most=passes,
+            rivals=rivals if isinstance(begin, Annealed) else 0,
+        )
         found.append((state.finish(width), state))
-    done, state = max(found, key=lambda one: one[0].log_likelihood)
+    done, state = max(found, key=lambda one: (one[1].sound, one[0].log_likelihood))
     g = done.gaussians
+    if isinstance(rule, Full):
+        widths: Any = unpack(g.widths, len(rows.mean)) * np.outer(rows.unit, rows.unit)
+    else:
+        widths = g.widths * rows.unit**2 if isinstance(rule, Diagonal) else g.widths[:, 0]
     return Fitted(
         centres=rows.mean + g.centres * rows.unit,
-        widths=g.widths * rows.unit**2 if isinstance(rule, Diagonal) else g.widths[:, 0],
+        widths=widths,
         weights=g.weights,
         log_likelihood=float(done.log_likelihood) - float(np.sum(np.log(rows.unit))),
         splits=state.tabulate(g.weights),
         passes=state.passes,
-        outcome=Outcome.converged if done.converged else Outcome.stalled,
+        outcome=Outcome.stalled if not done.converged else Outcome.converged if state.sound else Outcome.failed,
     )

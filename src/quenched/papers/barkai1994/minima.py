@@ -30,7 +30,7 @@ class Descent:
 
     def __init__(self, sample: Sample):
         self.sample, X = sample, sample.S - sample.S.mean(axis=0)
-        self.rows = rows_of(X, np.full(len(X), 1 / len(X)), diagonal=False)
+        self.rows = rows_of(X, np.full(len(X), 1 / len(X)), features=1)
 
     def begin(self, key: Key, starts: int) -> np.ndarray:
         """Centres `[starts, 2, N]` on opposite sides of the mean, at a distance of 1 from it."""
