@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from quenched.core.results import load, save
     from quenched.core.types import InputError
     from quenched.fields.practice.calibrating import calibrate
+    from quenched.forecasting.extrapolate import extrapolate
+    from quenched.forecasting.forecast import forecast
     from quenched.plots import plot
 
 # Loaded when first used: start-up is part of a user's wait.
@@ -29,6 +31,8 @@ _HOME = {
     "Processes": "quenched.core.ensemble",
     "agreement": "quenched.core.proof",
     "calibrate": "quenched.fields.practice.calibrating",
+    "extrapolate": "quenched.forecasting.extrapolate",
+    "forecast": "quenched.forecasting.forecast",
     "load": "quenched.core.results",
     "plot": "quenched.plots",
     "save": "quenched.core.results",
@@ -45,7 +49,9 @@ __all__ = [
     "Processes",
     "agreement",
     "calibrate",
+    "extrapolate",
     "fields",
+    "forecast",
     "load",
     "mixtures",
     "outliers",
