@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from quenched.fields.practice.calibrating import calibrate
     from quenched.forecasting.extrapolate import extrapolate
     from quenched.forecasting.forecast import forecast
-    from quenched.plots import plot
+    from quenched.plots import ForecastDisplay, plot
 
 # Loaded when first used: start-up is part of a user's wait.
 _HOME = {
     "Agreement": "quenched.core.proof",
     "Dask": "quenched.core.ensemble",
+    "ForecastDisplay": "quenched.plots",
     "InputError": "quenched.core.types",
     "Local": "quenched.core.ensemble",
     "Processes": "quenched.core.ensemble",
@@ -44,6 +45,7 @@ __all__ = [
     "SCIENCES",
     "Agreement",
     "Dask",
+    "ForecastDisplay",
     "InputError",
     "Local",
     "Processes",

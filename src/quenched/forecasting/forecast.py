@@ -32,10 +32,14 @@ if TYPE_CHECKING:
 
 FEWEST = 20
 """Rows below which not even the curve is measured."""
+FEW_WRONG = 10
+"""Wrong rows below which an error rate is hardly known."""
+FEW_PAIRS = 5
+"""Neighbours that are both wrong by chance, below which their number does not show whether rows are independent."""
 LEVEL = 0.8
 """Probability of the intervals."""
-OWN = 1.0
-"""Share of a point's standard error that the networks are told: sizes are judged by the same rows."""
+OVERLAP = float(np.sqrt(1 + FOLDS / (FOLDS - 1)))
+"""Folds share training rows, so that their scatter shows too small an error [nadeau2003, sec. 3]."""
 
 
 @double
@@ -194,7 +198,7 @@ def _answer(task: Task, found: Measured, sizes: np.ndarray) -> xr.Dataset:
     """The forecast over `examples`, with its reasons."""
     import xarray as xr
 
-    N, curve = len(task.rows.y), Given(found.examples, found.error, OWN * found.stderr, np.maximum(found.training, 0.0))
+    N, curve = len(task.rows.y), Given(found.examples, found.error, found.stderr, np.maximum(found.training, 0.0))
     refusal = _refusal(task, found)
     refused = np.array([refusal or (f"This is more than {FARTHEST} times the {N} rows at hand." if m > FARTHEST * N
                         else "") for m in sizes])  # fmt: skip
@@ -207,6 +211,8 @@ def _answer(task: Task, found: Measured, sizes: np.ndarray) -> xr.Dataset:
         rough.append(f"Rough: the inputs explain nothing of the target that {N} rows could show ({100 * share:.1f} ± "
                      f"{100 * stderr:.1f}% of a constant answer's error), and what was not learned cannot be "
                      "continued.")  # fmt: skip
+    if task.error.classes and not refusal and (wrong := int(np.nansum(found.residual))) < FEW_WRONG:
+        rough.append(f"Rough: the estimator is wrong on only {wrong} of {N} rows.")
     few = (
         [f"There are only {N} rows, which is little to forecast from."] if FEWEST_FORECAST <= N < judgement.FEW else []
     )
@@ -240,12 +246,17 @@ def _values(curve: Given, found: Measured, sizes: np.ndarray, N: int, error: Err
     reach = np.clip(np.append(sizes, N), curve.examples[0], FARTHEST * N)
     best, low, high = predict(curve, reach, LEVEL)
     present, best, low, high = best[-1], best[:-1], low[:-1], high[:-1]
-    z = special.ndtri((1 + LEVEL) / 2)
-    level = z * np.interp(np.log(reach[:-1]), np.log(found.examples), found.stderr / np.maximum(found.error, 1e-12))
-    wide_low, wide_high = (np.hypot(np.log(best / low), level), np.hypot(np.log(high / best), level))
+    t = special.stdtrit(FOLDS - 1, (1 + LEVEL) / 2)  # ten folds do not tell their scatter exactly
+    level = (
+        t
+        * OVERLAP
+        * np.interp(np.log(reach[:-1]), np.log(found.examples), found.stderr / np.maximum(found.error, 1e-12))
+    )
+    # Of itself the present error is a known share; below it, the level is all that there is doubt of.
+    octaves = np.log2(reach[:-1] / N) / NEAREST
+    near, beyond = np.minimum(np.abs(octaves), 1.0), np.clip(octaves, 0.0, 1.0)
+    wide_low, wide_high = (np.hypot(beyond * np.log(best / low), level), np.hypot(beyond * np.log(high / best), level))
     values = {"error": best, "error_low": best * np.exp(-wide_low), "error_high": best * np.exp(wide_high)}
-    # Of itself the present error is a known share.
-    near = np.minimum(np.abs(np.log2(reach[:-1] / N)) / NEAREST, 1.0)
     gain = best / present
     values |= {"gain": gain, "gain_low": gain * (low / best) ** near, "gain_high": gain * (high / best) ** near}
     for end in ("", "_low", "_high"):
@@ -259,12 +270,14 @@ def _refusal(task: Task, found: Measured) -> str:
     N = len(task.rows.y)
     if N < FEWEST_FORECAST:
         return f"A forecast needs at least {FEWEST_FORECAST} rows, and there are {N}."
-    if not np.any(found.error > 0):
+    if not np.any(found.error[-1] > 0):
         return "The estimator makes no error on any of these rows, so there is nothing to continue."
     if len(found.examples) < 5:
         return "The estimator learns from too few sizes of parts of these rows."
     known = np.isfinite(found.residual)
     if task.grouped or not np.all(known):
+        return ""
+    if task.error.classes and min(wrong := found.residual.sum(), N - wrong) ** 2 < FEW_PAIRS * N:
         return ""
     order = task.rows.y if not task.error.classes else np.unique(task.rows.y, return_inverse=True)[1]
     return judgement.neighbours(found.residual, order)
