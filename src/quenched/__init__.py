@@ -18,17 +18,22 @@ if TYPE_CHECKING:
     from quenched.core.results import load, save
     from quenched.core.types import InputError
     from quenched.fields.practice.calibrating import calibrate
-    from quenched.plots import plot
+    from quenched.forecasting.extrapolate import extrapolate
+    from quenched.forecasting.forecast import forecast
+    from quenched.plots import ForecastDisplay, plot
 
 # Loaded when first used: start-up is part of a user's wait.
 _HOME = {
     "Agreement": "quenched.core.proof",
     "Dask": "quenched.core.ensemble",
+    "ForecastDisplay": "quenched.plots",
     "InputError": "quenched.core.types",
     "Local": "quenched.core.ensemble",
     "Processes": "quenched.core.ensemble",
     "agreement": "quenched.core.proof",
     "calibrate": "quenched.fields.practice.calibrating",
+    "extrapolate": "quenched.forecasting.extrapolate",
+    "forecast": "quenched.forecasting.forecast",
     "load": "quenched.core.results",
     "plot": "quenched.plots",
     "save": "quenched.core.results",
@@ -40,12 +45,15 @@ __all__ = [
     "SCIENCES",
     "Agreement",
     "Dask",
+    "ForecastDisplay",
     "InputError",
     "Local",
     "Processes",
     "agreement",
     "calibrate",
+    "extrapolate",
     "fields",
+    "forecast",
     "load",
     "mixtures",
     "outliers",

@@ -47,8 +47,8 @@ HEADLINES = {
               r"([\d,]+) to (more than )?([\d,]+)\); ([\d,]+) are at hand\.",
     "far": r"A tenth less error than now \((\S+) instead of (\S+)\) is (not likely|not) within 10 times the rows: "
            r"([\d,]+) examples change it by (\S+)% \((\S+)% to (\S+)%\)\.",
-    "nothing": r"The inputs explain nothing of y that ([\d,]+) rows could show: the error is (\S+), where always "
-               r"answering the mean has 1\. More rows with the same columns are not known to help\.",
+    "nothing": r"The inputs explain nothing of y that ([\d,]+) rows could show: the error is (\S+), where a constant "
+               r"answer has 1\. More rows with the same columns are not known to help\.",
 }  # fmt: skip
 
 

@@ -156,22 +156,42 @@ def forecast(
     rmse: Annotated[list[str] | None, Option(help="The same in the units of the target.")] = None,
     check: Annotated[int, Option(help="As a check, tune again on this many random subsets of each size.")] = 0,
     accuracy: Annotated[float, Option(help="Relative standard error below the number of rows.")] = 0.03,
+    model: Annotated[
+        list[str] | None,
+        Option(help="What learns: gp (the default), ridge, logistic, knn, svm, forest, boosting or mlp. Repeatable."),
+    ] = None,
     seed: SeedOption = 0,
     reading: Reading,
     delivery: Delivery,
 ) -> None:
-    """How good will a regression on this table be with n examples, how certain is that, and how many are needed?
+    """How good will a model of this table be with n examples, how certain is that, and how many are needed?
 
-    Errors are shares of the target's variance: 0 is perfect, 1 is no better than always predicting the mean.
+    Errors are shares of the target's variance: 0 is perfect, 1 is no better than always predicting the mean. A target
+    of words, or of up to ten whole numbers, is a class for all models but gp, and the error a share of wrong rows.
 
     Example: quenched forecast houses.csv --target price --examples 1000,5000 --rmse 20000 --plot forecast.png
     """
     import jax
 
     from quenched import processes
-    from quenched.cli import forecast
+    from quenched.cli import forecast, models
     from quenched.core.types import InputError
 
+    chosen = models.check(model or [])
+    if chosen != [models.GP]:
+        if error or rmse or check:
+            raise InputError(
+                "Options --error, --rmse and --check must come with --model gp alone, but others were given."
+            )
+        table, called, classes = models.read(data, target, columns, chosen, **dataclasses.asdict(reading))
+        shown, sizes = forecast.sizes(examples, len(table.inputs))
+        with delivery.working(f"Learning from {called} ...", notes=table.notes):
+            result, found = models.run(table, classes, chosen, sizes, seed)
+        show = functools.partial(models.show, table=table, called=called, found=found, shown=shown)
+        delivery.hand_over(result.assign_attrs(data=called), show=show, notes=table.notes)
+        if all(one.attrs["grade"] == "refused" for one in found.values()):
+            raise Stop(f"No forecast: {next(iter(found.values())).attrs['reasons'].splitlines()[0]}", REFUSED)
+        return
     table, called = forecast.read(data, target, columns, **dataclasses.asdict(reading))
     shown, sizes = forecast.sizes(examples, len(table.inputs))
     wanted = forecast.aims(error, rmse, table.targets)

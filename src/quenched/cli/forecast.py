@@ -225,8 +225,9 @@ def headline(result: xr.Dataset, target: str) -> str:
     known = result.isel(examples=_is_known(result))
     now = float((known["error"] / known["gain"]).values[0])
     if explains_nothing(a["explained"], a["explained_stderr"], rows):
+        constant = number(a.get("constant_error", 1.0))
         return (f"The inputs explain nothing of {target} that {rows:,} rows could show: the error is {number(now)}, "
-                "where always answering the mean has 1. More rows with the same columns are not known to "
+                f"where a constant answer has {constant}. More rows with the same columns are not known to "
                 "help.")  # fmt: skip
     aim = f"A tenth less error than now ({number(BETTER * now)} instead of {number(now)})"
     if np.isfinite(found.best):

@@ -13,6 +13,7 @@ from quenched.core.figures import Kind, Panel, Scale, Series
 from quenched.plots.choice import plain
 
 WITHIN = "measured on subsets of the rows"
+CURVE = "measured on parts of the rows"
 CHECK = "check: subsets, tuned anew"
 AHEAD = "forecast (80% band)"
 LONGEST_REASON = 400
@@ -28,7 +29,8 @@ THIN, THICK = 1.2, 6.0
 
 def show_forecast(data: xr.Dataset) -> Panel:
     """The curve, its interval, the check if there is one, and where the data end; or else what was measured."""
-    series = [*(_ahead(data) if _is_known(data).any() else _measured(data, WITHIN, "measured")),
+    series = [*_measured(data, CURVE, "curve_error", over="size"),
+              *(_ahead(data) if _is_known(data).any() else _measured(data, WITHIN, "measured")),
               *_measured(data, CHECK, "check_error", group="check")]  # fmt: skip
     heights = [np.ravel(edge) for one in series for edge in (one.y, one.low, one.high) if edge is not None]
     seen = np.concatenate([np.zeros(0), *heights])
@@ -36,19 +38,47 @@ def show_forecast(data: xr.Dataset) -> Panel:
         rows = int(data.attrs["rows"])
         ends = np.array([np.nanmin(seen), np.nanmax(seen)])
         series.append(Series(f"all {rows:,} rows", Kind.reference, np.full(2, rows), ends))
-    target = plain(data.attrs.get("target", "")) or "the target"
-    right = Scale(f"root mean squared error (units of {target})", float(data.attrs["target_scale"]), 0.5)
     log = "xy" if np.all(seen[np.isfinite(seen)] > 0) else "x"
-    words = "training examples, $m$", "expected squared error (share of the target's variance)"
-    return Panel(*words, tuple(series), log=log, right=right, note=_note(data), key=False)
+    return Panel(*_words(data), tuple(series), log=log, right=_own_units(data), note=_note(data), key=False)
 
 
-def _measured(data: xr.Dataset, label: str, name: str, group: str = "") -> list[Series]:
+def show_forecasts(data: xr.Dataset) -> Panel:
+    """The forecasts of several estimators, each with its interval."""
+    series, lost = [], []
+    for name in data["model"].values.astype(str):
+        one = data.sel(model=name)
+        known = one.isel(examples=_is_known(one))
+        if known.sizes["examples"] < 2:
+            lost.append(name)
+            continue
+        x, y, low, high = (known[key].values for key in ("examples", "error", "error_low", "error_high"))
+        series += [Series(name, Kind.band, x, y, low=low, high=high), Series(name, Kind.theory, x, y)]
+    without = f" No forecast for {', '.join(lost)}." if lost else ""
+    note = f"Bands contain the error with 80% probability.{without}"
+    return Panel(*_words(data), tuple(series), log="xy", right=_own_units(data), note=note, key=False)
+
+
+def _words(data: xr.Dataset) -> tuple[str, str]:
+    """The names of both axes."""
+    words = plain(data.attrs.get("measure", "")) or "squared error (share of the target's variance)"
+    return "training examples, $m$", f"expected {words}"
+
+
+def _own_units(data: xr.Dataset) -> Scale | None:
+    """A second scale in units of the target, where the error is a squared one."""
+    if "target_scale" not in data.attrs:
+        return None
+    target = plain(data.attrs.get("target", "")) or "the target"
+    return Scale(f"root mean squared error (units of {target})", float(data.attrs["target_scale"]), 0.5)
+
+
+def _measured(data: xr.Dataset, label: str, name: str, group: str = "", over: str = "examples") -> list[Series]:
     """An error measured on the rows at hand, if there is one."""
     if name not in data:
         return []
-    cut = data.isel(examples=np.isfinite(data[name].values))
-    x, y, bars = (cut[one].values for one in ("examples", name, f"{name}_stderr"))
+    cut = data.isel({over: np.isfinite(data[name].values)})
+    about = f"{name.removesuffix('_error') if over == 'size' else name}_stderr"
+    x, y, bars = (cut[one].values for one in (over, name, about))
     return [Series(label, Kind.simulation, x, y, bars, group=group)] if len(x) else []
 
 
@@ -71,7 +101,8 @@ def _note(data: xr.Dataset) -> str:
         if reason:
             why.setdefault(plain(reason, LONGEST_REASON), []).append(f"{float(size):,.0f}")
     known = bool(_is_known(data).any())
-    bars = ["Bars are one standard error."] if "check_error" in data or not known else []
+    shown = "check_error" in data or "curve_error" in data or not known
+    bars = ["Bars are one standard error."] if shown else []
     if not known:
         return " ".join([*bars, "No forecast:", *why])
     said = [f"Up to {int(data.attrs['rows']):,} examples measured on the rows at hand, beyond continued.", *bars]

@@ -64,20 +64,15 @@ def explains_nothing(share: float, stderr: float, rows: int) -> bool:
 
 def refusal(found: Found, copies: int) -> str:
     """Why there is no forecast at all, in a sentence; empty where there is one."""
-    N, r = len(found.y), found.residual - found.residual.mean()
+    N = len(found.y)
     if N < FEWEST_FORECAST:
         return f"A forecast needs at least {FEWEST_FORECAST} rows, and there are {N}{' different ones' * (copies > 0)}."
     if copies > COPIES * (N + copies):
         return (f"{copies} of {N + copies} rows are copies of others. Each was counted once in what is measured here, "
                 "but whether rows to come will be copies, too, the table cannot say: find out how they came about, "
                 "remove them and ask again.")  # fmt: skip
-    lag = float(r[1:] @ r[:-1] / max(r @ r, 1e-300))
-    if abs(lag) > ORDERED / np.sqrt(N) and not is_sorted(found.y):
-        return (f"Residuals of neighbouring rows are correlated ({lag:+.2f}): rows near each other know more of each "
-                "other than the columns say, as in a series in time, in groups or in a sorted table. Rows from another "
-                "time or group will be predicted worse than any number here, and another order of the rows would hide "
-                "that, not mend it: add a column that says what neighbours share, or keep one row of each "
-                "group.")  # fmt: skip
+    if said := neighbours(found.residual, found.y):
+        return said
     if found.df1 > FULL * N:
         return (f"The process uses {found.df1:.0f} degrees of freedom for {N} rows (noise too low), which leaves "
                 "nothing to judge it by.")  # fmt: skip
@@ -86,6 +81,19 @@ def refusal(found: Found, copies: int) -> str:
         return (f"Forecasts of the present error from halves of the rows were {abs(np.expm1(found.backtest)):.0%} too "
                 f"{way}.")  # fmt: skip
     return ""
+
+
+def neighbours(residual: np.ndarray, y: np.ndarray) -> str:
+    """A sentence where residuals of neighbouring rows are correlated; empty where rows may be independent."""
+    r = residual - residual.mean()
+    lag = float(r[1:] @ r[:-1] / max(r @ r, 1e-300))
+    if abs(lag) <= ORDERED / np.sqrt(len(r)) or is_sorted(y):
+        return ""
+    return (f"Residuals of neighbouring rows are correlated ({lag:+.2f}): rows near each other know more of each "
+            "other than the columns say, as in a series in time, in groups or in a sorted table. Rows from another "
+            "time or group will be predicted worse than any number here, and another order of the rows would hide "
+            "that, not mend it: add a column that says what neighbours share, or keep one row of each "
+            "group.")  # fmt: skip
 
 
 def is_sorted(y: np.ndarray) -> bool:
