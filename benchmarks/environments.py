@@ -22,7 +22,10 @@ class Environment:
 
 ENVIRONMENTS = {
     "pomegranate": Environment(("pomegranate",), "pomegranate"),
-    "sklvq": Environment(("sklvq", "scikit-learn<1.6"), "sklvq", python=(3, 11)),  # breaks with newer scikit-learn
+    "sklvq": Environment(
+        ("sklvq", "scikit-learn<1.6", "scipy<1.12", "numpy<1.24"), "sklvq", python=(3, 11)
+    ),  # newer ones break it
+    "prosemble": Environment(("prosemble[jax]",), "prosemble.models"),
     "density": Environment(("suftware", "KDEpy"), "suftware, KDEpy, scipy"),
     "images": Environment(("scikit-image",), "skimage"),
     "nifty": Environment(("nifty[re]",), "nifty.re"),

@@ -42,15 +42,28 @@ def annealed() -> Ready:
 def lvq(rule: str, prototypes: int) -> Ready:
     """An LVQ classifier, fold by fold."""
     from quenched.estimators import LVQClassifier
-    from quenched.prototypes.model import LVQ21, Interpolated
+    from quenched.prototypes.model import GLVQ, GMLVQ, LVQ1, LVQ21, RSLVQ, Interpolated
 
-    careful = {"rule": LVQ21(Interpolated((0.05, 0.0005), until=20)), "passes": 20, "window": 0.1}
-    settings: dict[str, Any] = careful if rule == "LVQ2.1" else {}
+    careful = {"fallback": False, "rule": LVQ21(Interpolated((0.05, 0.0005), until=20)), "passes": 20, "window": 0.1}
+    falling = {"fallback": False, "rule": LVQ1(Interpolated((0.1, 0.001), until=30))}
+    plain = {"GLVQ": GLVQ, "GMLVQ": GMLVQ, "RSLVQ": RSLVQ, "LVQ21": LVQ21, "LVQ1, default rate": LVQ1}
+    settings: dict[str, Any] = {"LVQ2.1": careful, "LVQ1": falling}.get(rule) or {"rule": plain[rule]()}
 
     def work(data: tuple, case: dict) -> list[np.ndarray]:
         parts = zip(data[::4], data[1::4], data[2::4], strict=True)
         make = lambda: LVQClassifier(prototypes_per_class=prototypes, random_state=0, **settings)  # noqa: E731
         return [make().fit(X, y).predict(unseen) for X, y, unseen in parts]
+
+    return _ready(work)
+
+
+def means() -> Ready:
+    """The nearest class mean, by scikit-learn."""
+    from sklearn.neighbors import NearestCentroid
+
+    def work(data: tuple, case: dict) -> list[np.ndarray]:
+        parts = zip(data[::4], data[1::4], data[2::4], strict=True)
+        return [NearestCentroid().fit(X, y).predict(unseen) for X, y, unseen in parts]
 
     return _ready(work)
 
@@ -119,6 +132,12 @@ MODELS: dict[str, Callable[[], Ready]] = {
     "LVQClassifier, LVQ1, 1 per class": lambda: lvq("LVQ1", 1),
     "LVQClassifier, LVQ2.1, 1 per class": lambda: lvq("LVQ2.1", 1),
     "LVQClassifier, LVQ2.1, 5 per class": lambda: lvq("LVQ2.1", 5),
+    **{
+        f"LVQClassifier, {rule}, {count} per class": lambda rule=rule, count=count: lvq(rule, count)
+        for rule in ("GLVQ", "GMLVQ", "RSLVQ", "LVQ21", "LVQ1, default rate")
+        for count in (1, 3)
+    },
+    "nearest class mean": means,
     "processes.theory": theory,
     "processes.theory, low rank": low_rank,
     "FieldDensity": density,

@@ -25,5 +25,12 @@ MODELS = {
     "GLVQ, steepest descent, 20 runs, 1 per class": lambda: classifier("GLVQ", **STEEPEST),
     "GLVQ, lbfgs, 1 per class": lambda: classifier("GLVQ", solver_type="lbfgs"),
     "GMLVQ, 1 per class": lambda: classifier("GMLVQ"),
+    **{
+        f"{kind}, {count} per class, by default": lambda kind=kind, count=count: classifier(
+            kind, prototype_n_per_class=count
+        )
+        for kind in ("GLVQ", "GMLVQ")
+        for count in (1, 3)
+    },
     "GLVQ, lbfgs, sigmoid, 5 per class": lambda: classifier("GLVQ", prototype_n_per_class=5, **SIGMOID),
 }

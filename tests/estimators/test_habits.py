@@ -25,7 +25,7 @@ CASES = {
     "FieldDensity": ({"points": 32}, 1, None, ("score_samples",)),
     "FieldRegressor": ({"points": 32}, 1, Y, ("predict",)),
     "HardSelectionClassifier": ({}, 2, LABELS, ("predict", "predict_proba")),
-    "LVQClassifier": ({"passes": 2, "random_state": 0}, 2, LABELS, ("predict", "predict_proba")),
+    "LVQClassifier": ({"fallback": False, "random_state": 0}, 2, LABELS, ("predict", "predict_proba")),
     "SoftSelectionClassifier": ({}, 2, LABELS, ("predict", "predict_proba")),
     "VQClusterer": ({"passes": 2, "random_state": 0}, 2, None, ("predict", "transform")),
 }

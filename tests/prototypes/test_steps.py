@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from quenched.prototypes.learner.fit import Fitted, _Table, _world, fit
+from quenched.prototypes.learner.fit import Fitted, _world, fit
 from quenched.prototypes.learner.steps import nearest, present, update
+from quenched.prototypes.learner.table import Table
 from quenched.prototypes.model import LVQ1, Decay, LVQPlus
 from tests import tolerances
 from tests.prototypes.test_learner import KEY, Cautious, table
@@ -40,7 +41,7 @@ def test_rules_rates_and_folds_share_one_compilation():
 def test_memory_does_not_hold_rows_times_prototypes():
     n, K, N = 4096, 64, 16
     with jax.enable_x64(True):
-        labels, rows = np.arange(K), _Table(np.ones((n, N)), np.arange(K), np.arange(n) % K, np.ones(n))
+        labels, rows = np.arange(K), Table(np.ones((n, N)), np.arange(K), np.arange(n) % K, np.ones(n))
         w = np.ones((K, N))
         world = _world(w, labels, rows, LVQ1(0.1), None)
         compiled = present.lower(w, world, np.arange(n), n, all_move=False).compile()

@@ -10,9 +10,10 @@ from quenched.estimators.field_classifier import FieldClassifier
 from quenched.estimators.field_conditional import FieldConditional
 from quenched.estimators.field_density import FieldDensity
 from quenched.estimators.field_given import FieldRegressor
+from quenched.estimators.lvq import LVQClassifier
 from quenched.estimators.mixtures import AnnealedMixture
 from quenched.estimators.outliers import HardSelectionClassifier, SoftSelectionClassifier
-from quenched.estimators.prototypes import LVQClassifier, VQClusterer
+from quenched.estimators.prototypes import VQClusterer
 
 __all__ = [
     "AnnealedMixture",

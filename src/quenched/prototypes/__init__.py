@@ -3,10 +3,14 @@
 from quenched.prototypes import theory
 from quenched.prototypes.learner import Fitted, fit
 from quenched.prototypes.model import (
+    GLVQ,
+    GMLVQ,
     LVQ1,
     LVQ21,
+    RSLVQ,
     VQ,
     Clusters,
+    Cost,
     Decay,
     Interpolated,
     Law,
@@ -22,7 +26,8 @@ from quenched.prototypes.simulation import Chain, Direct, Simulator, measure
 from quenched.prototypes.theory import asymptote, curve, escape_rate, optimum
 
 __all__ = [
-    "LVQ1", "LVQ21", "VQ", "Chain", "Clusters", "Decay", "Direct", "Fitted", "Interpolated", "LVQPlus", "Law",
+    "GLVQ", "GMLVQ", "LVQ1", "LVQ21", "RSLVQ", "VQ", "Chain", "Clusters", "Cost", "Decay", "Direct", "Fitted",
+    "Interpolated", "LVQPlus", "Law",
     "NearOrigin", "Overlaps", "Rule", "Schedule", "Simulator", "Start", "TwoClusters", "asymptote", "curve",
     "escape_rate", "fit", "measure", "optimum", "theory",
 ]  # fmt: skip

@@ -1,12 +1,13 @@
-r"""The procedure: prototypes trained on-line on a finite table of examples.
+r"""The procedure: prototypes trained on a finite table of examples.
 
-Setting: rows $x$ with labels $\sigma$ (or none) are presented one at a time, as given or shuffled, in some
-passes. The winner, the nearest prototype, moves by $w_S \leftarrow w_S + \eta\, g(S, \sigma)\, (x - w_S)$.
-The rule is the model's; only the step differs: on real data $\eta$ is the step itself, not divided by $N$.
+Setting: rows $x$ with labels $\sigma$ (or none). To a rule that learns from one example at a time they are presented
+as given or shuffled, in some passes: the winner, the nearest prototype, moves by
+$w_S \leftarrow w_S + \eta\, g(S, \sigma)\, (x - w_S)$. The rule is the model's; only the step differs: on real
+data $\eta$ is the step itself, not divided by $N$. A rule that is an energy of all rows is minimised (`descent`).
 
 Prototypes start inside their own class, spread by k-means++ and one step of Lloyd's. Where one runs away
-(LVQ2.1 may) training stops and the outcome says so. Any number of classes and prototypes; Euclidean distance.
-Not covered: learned metrics, missing values, and a stopping rule (all passes are made).
+(LVQ2.1 may) training stops and the outcome says so. Any number of classes and prototypes.
+Not covered: missing values, and a stopping rule for training on-line (all passes are made).
 """
 
 from __future__ import annotations
@@ -21,9 +22,13 @@ import numpy as np
 
 from quenched.core import checks
 from quenched.core.types import InputError, Key, Outcome, double
-from quenched.prototypes.learner.steps import World, nearest, pad, present
-from quenched.prototypes.model import LVQ21, Rule, rate_at
+from quenched.prototypes.learner.descent import Descent, Rows, descend, first_metric
+from quenched.prototypes.learner.steps import World, pad, present
+from quenched.prototypes.learner.table import Table, begin, read
+from quenched.prototypes.model import LVQ21, Cost, Rule, rate_at, window_of
 
+PASSES, STEPS = 30, 100
+"""How often the whole table is used by default: presented by a rule for single examples, or summed for an energy."""
 RUNAWAY = 1e6  # prototypes this many times further out than the data have no use and no way back
 
 
@@ -36,119 +41,41 @@ class Trace(NamedTuple):
     wins: np.ndarray  # [passes, K] total weight of the rows that each prototype won
 
 
+class Course(NamedTuple):
+    """How a learner is trained: arguments of `fit`."""
+
+    prototypes_per_class: int | Mapping[int, int]
+    passes: int
+    shuffle: bool
+    window: float | None
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fitted:
-    """Trained prototypes.
+    r"""Trained prototypes.
 
     Attributes:
         prototypes: $w_S$, shape `[K, N]`, always finite.
         labels: the label of each, shape `[K]`; zeros for data without labels.
         passes: passes made so far, those of the start included: the time of a `Schedule`.
-        trace: rate, errors and wins in each pass of this call.
-        outcome: `converged` when every pass was made; `diverged` when a prototype ran away (it stands where
-            it last had a finite place); `failed` when rate or strength of a step was not a number.
+        trace: rate, errors and wins in each pass of this call, or the energy after each step of a descent.
+        outcome: `converged` when every pass was made, or the minimum of an energy was reached; `stalled` when the steps
+            ran out before that; `diverged` when a prototype ran away (it stands where it last had a finite place);
+            `failed` when rate or strength of a step was not a number.
+        metric: $\Omega$, shape `[rank, N]`, if the rule learned one: distances are $|\Omega(x - w_S)|$.
     """
 
     prototypes: np.ndarray
     labels: np.ndarray
     passes: int
-    trace: Trace
+    trace: Trace | Descent
     outcome: Outcome
-
-
-class _Table(NamedTuple):
-    """The data as the learner reads it: rows without weight are gone."""
-
-    X: np.ndarray  # [n, N]
-    classes: np.ndarray  # [C] distinct labels, sorted
-    codes: np.ndarray  # [n] index of each row's class
-    weights: np.ndarray  # [n] positive
-
-
-def _seeds(X: np.ndarray, weights: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Spread `count` prototypes over rows: greedy k-means++, then each goes to the mean of the rows it wins."""
-    trials = 2 + int(np.log(count))
-    chosen = np.empty((count, X.shape[1]))
-    squared, chance = np.full(len(X), np.inf), np.ones(len(X))  # at first every row counts by its weight alone
-    for k in range(count):
-        mass = np.cumsum(weights * chance)  # so that weights and repeated rows choose the same places
-        picks = np.minimum(np.searchsorted(mass, rng.random(trials) * mass[-1], side="right"), len(X) - 1)
-        options = [np.minimum(squared, ((X - X[pick]) ** 2).sum(axis=1)) for pick in picks]
-        best = int(np.argmin([weights @ option for option in options]))
-        chosen[k], squared = X[picks[best]], options[best]
-        chance = squared if squared.any() else np.ones(len(X))
-    index, _ = nearest(chosen, X)
-    total = np.bincount(index, weights, count)
-    sums = np.zeros_like(chosen)
-    np.add.at(sums, index, weights[:, None] * X)
-    return np.where(total[:, None] > 0, sums / np.maximum(total, np.finfo(float).tiny)[:, None], chosen)
-
-
-def _labels(rule: Rule, classes: np.ndarray, prototypes_per_class: int | Mapping[int, int]) -> np.ndarray:
-    """The label of each prototype, every class having one at least."""
-    name, known, counts = "prototypes_per_class", classes.tolist(), prototypes_per_class
-    if rule.labels is not None:
-        if set(rule.labels) != set(known):
-            raise InputError(f"Argument `rule` must have prototypes for the classes {known}, "
-                             f"but its labels are {rule.labels}.")  # fmt: skip
-        return np.asarray(rule.labels)
-    counts = counts if isinstance(counts, Mapping) else dict.fromkeys(known, counts)
-    if set(counts) != set(known):
-        raise InputError(f"Argument `{name}` must name the classes {known}, but it names {list(counts)}.")
-    return np.repeat(classes, [checks.whole(name, counts[c], least=1) for c in known])
-
-
-def _spread(table: _Table, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Prototypes in their own class."""
-    w = np.empty((len(labels), table.X.shape[1]))
-    for code, label in enumerate(table.classes):
-        mine, rows = labels == label, table.codes == code
-        if mine.sum() > rows.sum():
-            raise InputError(f"Argument `prototypes_per_class` must not exceed the rows of a class, but it is "
-                             f"{mine.sum()} for class {label}, which has {rows.sum()}.")  # fmt: skip
-        w[mine] = _seeds(table.X[rows], table.weights[rows], int(mine.sum()), rng)
-    return w
-
-
-def _begin(rule: Rule, table: _Table, prototypes_per_class, start: Fitted | np.ndarray | None, rng):
-    """Prototypes, labels and passes made before the first example of this call."""
-    if isinstance(start, Fitted):
-        w, labels, passes = start.prototypes, start.labels, start.passes
-        unknown = sorted(set(table.classes.tolist()) - set(labels.tolist()))
-        if unknown:
-            raise InputError(f"Argument `start` must have prototypes of all classes, but not of {unknown}.")
-    else:
-        labels, passes = _labels(rule, table.classes, prototypes_per_class), 0
-        w = _spread(table, labels, rng) if start is None else checks.numbers("start", start)
-    if w.shape != (len(labels), table.X.shape[1]):
-        raise InputError(f"Argument `start` must have shape [{len(labels)}, {table.X.shape[1]}], "
-                         f"but it has {list(w.shape)}.")  # fmt: skip
-    if not np.all(np.abs(w) < checks.LARGEST):
-        raise InputError(f"Argument `start` must be finite and below {checks.LARGEST:g} in size, but it is not.")
-    return w, labels, passes
-
-
-def _read(rule: Rule, data: Any, sample_weight: Any) -> _Table:
-    """Check the data; drop rows of weight zero. Without labels, all are zero, if the rule does not look at them."""
-    X, y = data if isinstance(data, tuple) and len(data) == 2 else (data, None)
-    X, weights = checks.table(X, sample_weight)
-    if y is None:
-        S = np.arange(2)
-        if rule.all_move or np.ptp(np.broadcast_to(rule.g(S[:, None], S[None, :]), (2, 2))) != 0:
-            raise InputError(f"Argument `data` must be (X, y) for {type(rule).__name__}, but it has no y.")
-    labels = np.zeros(len(X), dtype=int) if y is None else np.asarray(y)
-    if labels.shape != (len(X),):
-        raise InputError(f"Argument `data` must have one label for each of the {len(X)} rows, "
-                         f"but the shape of y is {labels.shape}.")  # fmt: skip
-    if labels.dtype.kind not in "iub":
-        raise InputError(f"Argument `data` must have whole numbers as labels, but y holds {labels.dtype}.")
-    kept = weights > 0
-    classes, codes = np.unique(labels[kept].astype(int), return_inverse=True)
-    return _Table(X[kept], classes, codes, weights[kept])
+    metric: np.ndarray | None = None
 
 
 def _read_window(rule: Rule, window: float | None, labels: np.ndarray) -> float | None:
     """The window of LVQ2.1, where there is one."""
+    window = window_of(rule) if window is None else window
     if window is None:
         if isinstance(rule, LVQ21) and len(labels) != 2:
             raise InputError(f"Argument `window` must be given for LVQ21 with more than two prototypes, "
@@ -162,13 +89,19 @@ def _read_window(rule: Rule, window: float | None, labels: np.ndarray) -> float 
     return float(window)
 
 
-def _world(w: np.ndarray, labels: np.ndarray, table: _Table, rule: Rule, window: float | None) -> World:
+def _world(w: np.ndarray, labels: np.ndarray, table: Table, rule: Rule, window: float | None) -> World:
     """The data and the rule in numbers, at rate 1."""
     own = labels[:, None] == table.classes[None, :]
     gains = np.broadcast_to(np.asarray(rule.g(labels[:, None], table.classes[None, :]), dtype=float), own.shape)
     bound = w.shape[1] * (RUNAWAY * max(np.abs(table.X).max(), np.abs(w).max())) ** 2
     X, codes, weights = pad(table.X), pad(table.codes), pad(table.weights)
-    return jax.tree.map(jnp.asarray, World(X, codes, weights, gains, own, window, bound))._replace(gains=gains)
+    decay = float(rule.weight_decay)
+    if decay > 0 and np.any(table.weights != np.rint(table.weights)):
+        raise InputError("Argument `sample_weight` must be whole numbers for a rule with weight decay, but it is not.")
+    if decay >= 1:
+        raise InputError(f"Argument `weight_decay` must be below 1 on a table, but it is {decay:g}.")
+    world = World(X, codes, weights, gains, own, window, decay if decay > 0 else None, bound)
+    return jax.tree.map(jnp.asarray, world)._replace(gains=gains)
 
 
 def _train(w: np.ndarray, world: World, rates: np.ndarray, orders: Iterable[np.ndarray], all_move: bool):
@@ -177,7 +110,8 @@ def _train(w: np.ndarray, world: World, rates: np.ndarray, orders: Iterable[np.n
     for rate, order in zip(rates, orders, strict=True):
         with np.errstate(over="ignore", invalid="ignore"):
             now = world._replace(gains=rate * world.gains)
-        new, inside, wins, squared = present(w, now, pad(order), len(order), all_move=all_move)
+        full = np.append(order, np.zeros(len(world.X) - len(order), order.dtype))
+        new, inside, wins, squared = present(w, now, full, len(order), all_move=all_move)
         wins, total = np.asarray(wins), float(np.sum(wins))
         seen.append((rate, np.sum(wins[~own]) / total, float(squared) / total, wins.sum(axis=1)))
         finite = np.all(np.isfinite(new))
@@ -188,40 +122,85 @@ def _train(w: np.ndarray, world: World, rates: np.ndarray, orders: Iterable[np.n
     return w, Trace(*(np.array(column) for column in zip(*seen, strict=True))), outcome
 
 
+def _minimise(rule: Cost, table: Table, w: np.ndarray, labels: np.ndarray, start: Any, steps: int) -> Fitted:
+    """Follow the energy of all rows to a minimum."""
+    total = float(table.weights.sum())
+    own = table.classes[table.codes][:, None] == labels[None, :]
+    rows = Rows(table.X, own, table.weights / total, total)
+    metric = start.metric if isinstance(start, Fitted) else None
+    found = descend(rule, rows, w, first_metric(rule, rows, w) if metric is None else metric, steps)
+    before = start.passes if isinstance(start, Fitted) else 0
+    made = max(len(found.trace.energy), 1)
+    return Fitted(found.prototypes, labels, before + made, found.trace, found.outcome, found.metric)
+
+
+def _present_all(
+    rule: Rule, table: Table, rows: np.ndarray, rng: np.random.Generator, course: Course, begun: tuple[Any, ...]
+) -> Fitted:
+    """Present some rows of the table again and again."""
+    w, labels, before = begun
+    window = _read_window(rule, course.window, labels)
+    rates = np.array([float(rate_at(rule.rate, float(t))) for t in range(before, before + course.passes)])
+    orders = (rng.permutation(rows) if course.shuffle else rows for _ in rates)
+    w, trace, outcome = _train(w, _world(w, labels, table, rule, window), rates, orders, rule.all_move)
+    return Fitted(w, labels, before + len(trace.rate), trace, outcome)
+
+
+def learn(
+    rule: Rule | Cost, table: Table, rows: np.ndarray, rng: np.random.Generator, course: Course, start: Any = None
+) -> Fitted:
+    """Train on some rows of a table, by a program that serves them all."""
+    chosen = table.take(rows)
+    begun = begin(rule, chosen, course.prototypes_per_class, start, rng)
+    if isinstance(rule, Rule):
+        return _present_all(rule, table, rows, rng, course, begun)
+    if course.window is not None:
+        raise InputError(f"Argument `window` must be None for {type(rule).__name__}, but it is {course.window}.")
+    return _minimise(rule, chosen, *begun[:2], start, course.passes)
+
+
+def passes_of(rule: Rule | Cost, passes: int | None) -> int:
+    """How often the whole table is used."""
+    return checks.whole("passes", (PASSES if isinstance(rule, Rule) else STEPS) if passes is None else passes, least=1)
+
+
 @double
 def fit(
-    rule: Rule,
+    rule: Rule | Cost,
     data: Any,
     *,
     key: Key,
     prototypes_per_class: int | Mapping[int, int] = 1,
-    passes: int = 30,
+    passes: int | None = None,
     start: Fitted | np.ndarray | None = None,
     shuffle: bool = True,
     sample_weight: Any = None,
     window: float | None = None,
 ) -> Fitted:
-    r"""Train prototypes on-line.
+    r"""Train prototypes: on-line, or by minimising the energy of all rows.
 
     $$w_S \leftarrow w_S + \eta\, g(S, \sigma)\, (x - w_S)$$
 
-    for the nearest prototype $S$ (all of them, if `rule.all_move`), one row at a time.
+    for the nearest prototype $S$ (all of them, if `rule.all_move`), one row at a time; or L-BFGS on the mean energy of
+    the rows for a rule that is a `Cost`.
 
     Args:
-        rule: `LVQ1`, `LVQPlus`, `VQ`, `LVQ21` or your own. `rule.rate` is the step $\eta$ itself; a
-            `Schedule` is read once a pass, at the number of passes already made (0, 1, 2, ...).
+        rule: `LVQ1`, `LVQPlus`, `VQ`, `LVQ21` or your own, where `rule.rate` is the step $\eta$ itself; a
+            `Schedule` is read once a pass, at the number of passes already made (0, 1, 2, ...). Or `GLVQ`, `GMLVQ`,
+            `RSLVQ` or your own `Cost`.
         data: `(X, y)`, rows `[n, N]` and whole-number labels `[n]`; or `X` for a rule that sees no labels.
         key: a JAX key, for the start and the order of presentation.
         prototypes_per_class: how many, or `{label: how many}`; without labels how many in all. `rule.labels`
             goes before it.
-        passes: how often the whole table is presented.
+        passes: how often the whole table is presented, default 30; or steps of the descent, at most, default 100.
         start: prototypes `[K, N]` to start from, or an earlier result to go on with, in its time too.
         shuffle: present the rows in a new random order in each pass, not as given.
         sample_weight: weight $\omega$ means $\omega$ presentations in succession; for an attracted winner that
-            is $w \leftarrow x + (1-\eta)^\omega (w - x)$, whole number or not.
+            is $w \leftarrow x + (1-\eta)^\omega (w - x)$, whole number or not. In an energy it is the row's weight.
         window: for `LVQ21` with any number of prototypes, Kohonen's LVQ2.1: the nearest prototype of the
             row's class and the nearest of any other move if the ratio of their distances, smaller to
-            larger, is at least $(1 - \mathrm{window})/(1 + \mathrm{window})$. Usual is 0.1 to 0.3; 1 is none.
+            larger, is at least $(1 - \mathrm{window})/(1 + \mathrm{window})$. Usual is 0.1 to 0.3; 1 is none. By
+            default that of the rule, here not divided by $N$.
 
     Returns:
         The prototypes with their labels, the trace over passes and the outcome.
@@ -238,16 +217,9 @@ def fit(
         >>> fitted.labels.tolist(), float(fitted.trace.error[-1])
         ([1, 2], 0.0)
     """
-    if not isinstance(rule, Rule):
-        raise InputError(f"Argument `rule` must be a rule such as LVQ1(0.1), but {rule!r} was given.")
-    passes = checks.whole("passes", passes, least=1)
-    table = _read(rule, data, sample_weight)
+    checks.kind("rule", rule, (Rule, Cost), "a rule such as LVQ1(0.1)")
+    passes = passes_of(rule, passes)
+    table = read(rule, data, sample_weight)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(checks.key(key))).tolist())
-    shuffle = checks.flag("shuffle", shuffle)
-    w, labels, before = _begin(rule, table, prototypes_per_class, start, rng)
-    window = _read_window(rule, window, labels)
-    rates = np.array([float(rate_at(rule.rate, float(t))) for t in range(before, before + passes)])
-    rows = np.arange(len(table.X))
-    orders = (rng.permutation(rows) if shuffle else rows for _ in rates)
-    w, trace, outcome = _train(w, _world(w, labels, table, rule, window), rates, orders, rule.all_move)
-    return Fitted(w, labels, before + len(trace.rate), trace, outcome)
+    course = Course(prototypes_per_class, passes, checks.flag("shuffle", shuffle), window)
+    return learn(rule, table, np.arange(len(table.X)), rng, course, start)

@@ -48,10 +48,11 @@ class World(NamedTuple):
     gains: Any  # [K, C] rate times g(S, sigma)
     own: Any  # [K, C] whether prototype and class have the same label
     window: Any  # of LVQ2.1, or None
+    decay: Any  # share that prototypes lose at each presentation, or None
     bound: Any  # squared distance of a runaway
 
 
-def _pair(d: Array, own: Array, window: Array) -> Array:
+def pair(d: Array, own: Array, window: Array) -> Array:
     """Kohonen's pair, as a mask: nearest of the row's class and nearest of another, if inside the window."""
     right = jnp.argmin(jnp.where(own, d, jnp.inf))
     wrong = jnp.argmin(jnp.where(own, jnp.inf, d))
@@ -64,7 +65,7 @@ def _pair(d: Array, own: Array, window: Array) -> Array:
 def _compete(d: Array, gain: Array, own: Array, window: Array | None, all_move: bool):
     """Who moves: gains after the competition, whether a repetition ends the same way, how far movers are."""
     if window is not None:
-        movers = _pair(d, own, window)
+        movers = pair(d, own, window)
         return jnp.where(movers, gain, 0.0), ~jnp.any(movers), jnp.max(jnp.where(movers, d, 0.0))
     if all_move:
         return gain, jnp.all(gain <= 1), jnp.max(d)
@@ -90,12 +91,14 @@ def present(w: Array, world: World, order: Array, rows: Array, *, all_move: bool
         i, left, w, _, wins, squared = state
         k = order[i]
         x, code, weight = world.X[k], world.codes[k], world.weights[k]
+        w = w if world.decay is None else (1 - world.decay) * w
         d = squared_distances(w, x)
         counted = jnp.where(left == 0, weight, 0.0)  # a row counts when it comes, not when it comes again
         wins, squared = wins.at[jnp.argmin(d), code].add(counted), squared + counted * jnp.min(d)
         left = left + counted
         gain, steady, reach = _compete(d, world.gains[:, code], world.own[:, code], world.window, all_move)
-        times = jnp.where(steady, left, jnp.minimum(left, 1.0))
+        once = jnp.minimum(left, 1.0)
+        times = once if world.decay is not None else jnp.where(steady, left, once)
         w = update(w, x, repeated(gain, times), all_move=all_move)
         left = left - times
         return jnp.where(left > 0, i, i + 1), left, w, reach, wins, squared

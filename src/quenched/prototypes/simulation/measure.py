@@ -13,11 +13,21 @@ from quenched.core import checks
 from quenched.core.ensemble import Ensemble
 from quenched.core.linear import next_length, padded
 from quenched.core.types import InputError, Key, double
-from quenched.prototypes.model import SCIENCE, Law, Rule, Start, count, numbers, start_of
+from quenched.prototypes.model import SCIENCE, Cost, Law, Numbers, Rule, Start, check_drift, count, numbers, start_of
+from quenched.prototypes.simulation import batches
 from quenched.prototypes.simulation.simulators import Direct, Record, Simulator, Steps
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+def _numbers(pairs: list[tuple[Law, Rule]], size: int) -> list[Numbers]:
+    """Laws and rules as arrays, without drift and decay if none has them: their steps cost as much as learning does."""
+    every = [numbers(*pair) for pair in pairs]
+    for one in every:
+        check_drift(one.drift, size)
+    idle = {name: None for name in ("drift", "decay") if not any(np.any(getattr(one, name)) for one in every)}
+    return [one._replace(**idle) for one in every]
 
 
 def _one_run(key: Key, declared: tuple[Any, ...], *, simulator: Simulator, room: int) -> Record:
@@ -29,7 +39,7 @@ def _one_run(key: Key, declared: tuple[Any, ...], *, simulator: Simulator, room:
 @double
 def measure(
     law: Law,
-    rule: Rule,
+    rule: Rule | Cost,
     *,
     alpha: Any,
     size: int,
@@ -47,13 +57,15 @@ def measure(
 
     Args:
         law: `TwoClusters(...)`, or `Clusters(...)` for any other world.
-        rule: how prototypes learn: `LVQ1(...)`, `LVQPlus(...)`, `VQ(...)`, `LVQ21(...)` or your own.
+        rule: how prototypes learn: `LVQ1(...)`, `LVQPlus(...)`, `VQ(...)`, `LVQ21(...)` or your own; or `GLVQ()`,
+            `GMLVQ()`, `RSLVQ()` or your own energy, which is minimised for the first $\alpha N$ examples of each
+            sequence.
         alpha: increasing times; a time is rounded to a whole number of examples, $\alpha N$.
         size: the dimension $N$, more than there are prototypes and clusters together.
         runs: how many independent training sequences.
         key: a JAX key; the same key gives the same numbers, whatever the executor.
-        start: where the prototypes begin; `NearOrigin()` by default.
-        simulator: `Direct()` (default) or `Chain()`.
+        start: where the prototypes begin; `NearOrigin()` by default, and the means of classes for an energy.
+        simulator: `Direct()` (default) or `Chain()`; none for an energy.
         tests: fresh examples on which the error of each run is counted, at each time.
         batch: runs computed side by side; by default what fits in memory.
         executor: `Local()`, `Processes(n)` or `Dask(client)`.
@@ -70,6 +82,12 @@ def measure(
         >>> points = prototypes.measure(law, rule, alpha=[1, 5], size=20, runs=20, key=jax.random.key(0))
     """
     size = checks.whole("size", size, least=1)
+    if isinstance(rule, Cost):
+        if simulator is not None:
+            raise InputError(f"Argument `simulator` must be None for {type(rule).__name__}, which takes all rows, "
+                             "but one was given.")  # fmt: skip
+        options = {"batch": batch, "executor": executor, "folder": folder}
+        return batches.measure(law, rule, alpha, size, runs, key, start, tests, options, sweep)
     question = SCIENCE.ask(law, rule, sweep, alpha=alpha, most=checks.MOST / size)
     K, M = count(law, rule)
     if size <= K + M:
@@ -86,7 +104,7 @@ def measure(
     last = padded(np.rint(times * size), next_length(len(times)))
     steps = Steps(np.append(0.0, last[:-1]), last, 1.0 * (np.arange(len(last)) < len(times)))
     counts = (steps, float(size), float(tests), float(rule.all_move))
-    points = [(numbers(*pair), begin, *counts) for pair in question.plan.pairs]
+    points = [(one, begin, *counts) for one in _numbers(question.plan.pairs, size)]
     room = next_length(size, ratio=4, most=256) if simulator.shaped else 0
     run = functools.partial(_one_run, simulator=simulator, room=room)
 

@@ -15,7 +15,20 @@ import numpy as np
 
 from quenched.core import checks, flow
 from quenched.core.types import InputError, Outcome, double
-from quenched.prototypes.model import SCIENCE, VQ, Law, Rule, Schedule, Start, TwoClusters, count, numbers, start_of
+from quenched.prototypes.model import (
+    SCIENCE,
+    VQ,
+    Law,
+    Rule,
+    Schedule,
+    Start,
+    TwoClusters,
+    count,
+    forgets,
+    numbers,
+    online,
+    start_of,
+)
 from quenched.prototypes.theory import rest_states, runaway
 from quenched.prototypes.theory.rest_states import RestState
 from quenched.prototypes.theory.state import Flow, fold, in_units, join, linear, split
@@ -53,13 +66,16 @@ def asymptote(
         `reversed_2`, ..., where each prototype lies on the side of the other class. One that does not exist has the
         outcome `absent`. Off the line, rules other than VQ, LVQ1 and LVQ+ may have more.
 
-        Of `LVQ21` prototypes run away: the outcome is `diverged`, `error` is its limit all the same, `R` and `Q` are
-        NaN where they have none, and `growth` is the rate at which the faster prototype leaves.
+        Of `LVQ21` without a window prototypes run away: the outcome is `diverged`, `error` is its limit all the same,
+        `R` and `Q` are NaN where they have none, and `growth` is the rate at which the faster prototype leaves.
     """
-    question = SCIENCE.ask(law, rule, sweep)
+    question = SCIENCE.ask(law, online(rule), sweep)
     start, small_rate = start_of(start), checks.flag("small_rate", small_rate)
     if isinstance(rule.rate, Schedule):
         raise InputError("Argument `rate` must be constant for an asymptote, but a schedule was given.")
+    if small_rate and any(forgets(*pair) for pair in question.plan.pairs):
+        raise InputError("Argument `small_rate` must be False with a drift or a weight decay, but it is True: "
+                         "what is learned at a vanishing rate is forgotten at once.")  # fmt: skip
     listed = small_rate and isinstance(law, TwoClusters) and len(rule.prototypes(law)) == 2 and not rule.all_move
     if not listed:
         states = question.map(lambda law, rule: _follow(law, rule, start, small_rate))
@@ -86,14 +102,14 @@ def _follow(law: Law, rule: Rule, start: Start, small_rate: bool) -> RestState:
     (K, M), n = count(law, rule), numbers(law, rule)
     R, Q = (np.asarray(x) for x in start.overlaps(K, M))
     pace, noise = (1.0, 0.0) if small_rate else (float(rule.rate), float(rule.rate))
-    if rule.all_move:
+    if rule.all_move and n.window is None and not forgets(law, rule):
         end = runaway.end(n, R, Q, noise)
         return end._replace(growth=pace * end.growth)
     unit = float(max(np.max(n.lam), np.sqrt(np.max(n.v))))  # accuracy is meant relative to the size of the world
     n, R, Q = in_units(n._replace(rate=np.asarray(noise)), R, Q, unit)
-    moving, (few, every) = Flow(n, False, to_rest=True), fold(K, M)
+    moving, (few, every) = Flow(n, rule.all_move, to_rest=True), fold(K, M)
     rest = flow.settle(
-        lambda y: moving(0.0, y), lambda y: jax.tree.map(np.asarray, linear(n, y)), join(R, Q)[few],
+        lambda y: moving(0.0, y), lambda y: jax.tree.map(np.asarray, linear(n, y, rule.all_move)), join(R, Q)[few],
         stages=moving.stages,
     )  # fmt: skip
     R, Q = split(rest.state[every], K, M)
@@ -125,6 +141,9 @@ def escape_rate(law: TwoClusters, rule: Rule) -> float:
     if not isinstance(law, TwoClusters) or not isinstance(rule, VQ) or isinstance(rule.rate, Schedule):
         raise InputError("The escape rate must be asked for `TwoClusters` and `VQ` with a constant rate, "
                          f"but {type(law).__name__} and {type(rule).__name__} were given.")  # fmt: skip
+    if forgets(law, rule):
+        raise InputError("The escape rate must be asked for without drift and weight decay, "
+                         "but one of them is positive.")  # fmt: skip
     y = join(*rest_states.unspecialised_overlaps(law, float(rule.rate)))[fold(2, 2)[0]]
     _, jacobian = linear(numbers(law, rule), y)
     apart = np.zeros((7, 3))  # R_+ - R_- in both directions, and Q_++ - Q_--

@@ -9,7 +9,7 @@ import numpy as np
 from quenched.core import system
 from quenched.core.progress import track
 from quenched.core.types import double
-from quenched.prototypes.model import SCIENCE, Law, Rule, Start, count, numbers, start_of
+from quenched.prototypes.model import SCIENCE, Law, Rule, Start, count, numbers, online, start_of
 from quenched.prototypes.theory import winners
 from quenched.prototypes.theory.state import State, follow
 
@@ -45,7 +45,7 @@ def curve(law: Law, rule: Rule, *, alpha: Any, start: Start | None = None, **swe
         >>> law, rule = prototypes.TwoClusters(prior=0.8), prototypes.LVQ1(rate=0.2)
         >>> curve = prototypes.curve(law, rule, alpha=np.linspace(0, 50, 501))
     """
-    question = SCIENCE.ask(law, rule, sweep, alpha=alpha)
+    question = SCIENCE.ask(law, online(rule), sweep, alpha=alpha)
     start, (K, M), times = start_of(start), count(law, rule), question.axes["alpha"]
     system.require_memory(
         "The learning curve", len(question.plan.laws) * 8.0 * COPIES * len(times) * (K * M + K * K + 2)

@@ -5,8 +5,13 @@ $$\dot Q_{ST} = \eta \sum_k p_k \big\{ g_{Sk} (\langle h_T\Theta_S\rangle_k - \l
   + (S \leftrightarrow T) \big\}
   + \eta^2 \sum_k p_k v_k\, g_{Sk}\, g_{Tk} \langle\Theta_S\Theta_T\rangle_k$$
 
-with $\langle\Theta_S\Theta_T\rangle = \delta_{ST}\langle\Theta_S\rangle$ when the winner takes all and 1 when all
-move (LVQ2.1). [biehl2006, eqs. (17), (29), errata P5 to P15]
+with $\langle\Theta_S\Theta_T\rangle = \delta_{ST}\langle\Theta_S\rangle$ when the winner takes all, 1 when all
+move (LVQ2.1), and the share of examples in the window if there is one. [biehl2006, eqs. (17), (29), errata P5 to P15]
+
+Weight decay, $w_S \leftarrow (1 - \gamma/N)\, w_S$ before each example, and a drift that turns the axes $e$ of the
+centres by $e \cdot e' = 1 - \delta/N$ add $\dot R_{Sm} = -(\gamma + \delta) R_{Sm}$ and
+$\dot Q_{ST} = -2\gamma Q_{ST}$: the part of an axis that is new has no overlap with the prototypes on average, its
+fluctuations are $O(N^{-1/2})$ and add up to $O(N^{-1/2})$ over $O(N)$ steps; and the angles among the axes stay.
 """
 
 from __future__ import annotations
@@ -21,7 +26,19 @@ import numpy as np
 
 from quenched.core import flow
 from quenched.core.types import QUICK, Array, Outcome, Real, require_double
-from quenched.prototypes.model import SCIENCE, Law, Numbers, Rule, Schedule, Start, count, numbers, rate_at, start_of
+from quenched.prototypes.model import (
+    SCIENCE,
+    Law,
+    Numbers,
+    Rule,
+    Schedule,
+    Start,
+    count,
+    numbers,
+    online,
+    rate_at,
+    start_of,
+)
 from quenched.prototypes.theory import winners
 
 BATCH = 1024
@@ -50,9 +67,12 @@ class State(NamedTuple):
 def drift(n: Numbers, noise: Real, R: Array, Q: Array, *, all_move: bool) -> tuple[Array, Array]:
     r"""$(dR, dQ)/d(\eta\alpha)$ at given overlaps; `noise` is $\eta$, or 0 in the small-rate limit."""
     K, M = n.g.shape
-    if all_move:
+    if all_move and n.window is None:
         h, b = (jnp.tile(x, (K, 1, 1)) for x in winners.project(n, R))
         win, pair = jnp.ones((K, M)), jnp.ones((K, K, M))
+    elif all_move:
+        win, h, b = winners.average_window(n, R, Q, n.window)
+        pair = jnp.tile(win[0], (K, K, 1))
     else:
         win, h, b = winners.average(n, R, Q)
         pair = jnp.eye(K)[:, :, None] * win[:, None, :]  # <Theta_S Theta_T>_k
@@ -60,6 +80,11 @@ def drift(n: Numbers, noise: Real, R: Array, Q: Array, *, all_move: bool) -> tup
     dR = jnp.einsum("sk,smk->sm", pg, b) - jnp.sum(pg * win, axis=1)[:, None] * R
     half = jnp.einsum("sk,stk->st", pg, h) - jnp.sum(pg * win, axis=1)[:, None] * Q
     return dR, half + half.T + noise * jnp.einsum("k,sk,tk,stk->st", n.p * n.v, n.g, n.g, pair)
+
+
+def forget(n: Numbers, R: Array, Q: Array) -> tuple[Array, Array]:
+    r"""What weight decay and drift add to $(\dot R, \dot Q)$."""
+    return -(n.decay + n.drift) * R, -2 * n.decay * Q
 
 
 def in_units(n: Numbers, R: Any, Q: Any, unit: Real) -> tuple[Numbers, Any, Any]:
@@ -75,8 +100,8 @@ def field(law: Law, rule: Rule, R: Array, Q: Array, alpha: Real = 0.0) -> tuple[
 def _move(n: Numbers, t: Real, y: tuple[Array, Array], all_move: bool) -> tuple[Array, Array]:
     r"""$(\dot R, \dot Q)$ at time $\alpha$."""
     rate = rate_at(n.rate, t)
-    dR, dQ = drift(n, rate, *y, all_move=all_move)
-    return rate * dR, rate * dQ
+    (dR, dQ), (lost_R, lost_Q) = drift(n, rate, *y, all_move=all_move), forget(n, *y)
+    return rate * dR + lost_R, rate * dQ + lost_Q
 
 
 def error(law: Law, rule: Rule, R: Array, Q: Array) -> Array:
@@ -123,7 +148,7 @@ def state(
         ...     error = jax.jit(lambda rule: prototypes.theory.state(law, rule, 10.0).error)(rule)
     """
     require_double("prototypes.theory.state")
-    SCIENCE.check_pair(law, rule)
+    SCIENCE.check_pair(law, online(rule))
     n, begin, times = numbers(law, rule), start_of(start).overlaps(*count(law, rule)), jnp.asarray(alpha, float)
     K = n.g.shape[0]
     steps: dict[str, Any] = STEPS[winners.way(K)] | {k: v for k, v in (("rtol", rtol), ("atol", atol)) if v is not None}
@@ -173,11 +198,19 @@ def _kernel(n: Numbers, t: Array, y: Array, known: Array, span: Array, pace: Arr
     def stage(s: Array, known: Array) -> Array:
         R, Q = split(y + span[2] * (rows[s, :7] @ known[:, :-1]), *n.g.shape)
         rate = jnp.asarray(rate_at(n.rate, t + rows[s, 7] * span[2]), float)
-        dR, dQ = drift(n, rate, R, Q, all_move=all_move)
-        moved = jnp.where(pace > 0, rate, 1.0) * jnp.concatenate([dR.ravel(), dQ.ravel()])
+        learned, lost = (
+            jnp.concatenate([dR.ravel(), dQ.ravel()])
+            for dR, dQ in (drift(n, rate, R, Q, all_move=all_move), forget(n, R, Q))
+        )
+        moved = jnp.where(pace > 0, rate * learned + lost, learned + _per(rate) * lost)
         return known.at[s].set(jnp.append(moved, error_of(n, R, Q)))
 
     return jax.lax.fori_loop(span[0].astype(int), span[1].astype(int), stage, known)
+
+
+def _per(rate: Array) -> Array:
+    r"""What a unit of $\alpha$ is in units of $\eta\alpha$; 0 where the rate is."""
+    return jnp.where(rate > 0, 1 / jnp.where(rate > 0, rate, 1.0), 0.0)
 
 
 class Flow:
@@ -209,13 +242,15 @@ class Flow:
         return np.asarray(_kernel(self._n, t, y, known, np.array(span), self._pace, self._all_move))
 
 
-@functools.partial(jax.jit, compiler_options=QUICK)
-def linear(n: Numbers, y: Array) -> tuple[Array, Array]:
+@functools.partial(jax.jit, static_argnames="all_move", compiler_options=QUICK)
+def linear(n: Numbers, y: Array, all_move: bool = False) -> tuple[Array, Array]:
     r"""$dy/d(\eta\alpha)$ and its Jacobian for the independent overlaps, at a constant rate."""
     few, every = fold(*n.g.shape)
 
     def force(y: Array) -> tuple[Array, Array]:
-        dR, dQ = drift(n, n.rate, *split(y[every], *n.g.shape), all_move=False)
+        at = split(y[every], *n.g.shape)
+        (dR, dQ), lost = drift(n, n.rate, *at, all_move=all_move), forget(n, *at)
+        dR, dQ = dR + _per(n.rate) * lost[0], dQ + _per(n.rate) * lost[1]
         f = jnp.concatenate([dR.ravel(), dQ.ravel()])[few]
         return f, f
 

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core.gaussian import DEPENDENT, at_least, cdf, orthant, orthant_sampled, pdf
-from quenched.core.types import Array
+from quenched.core.types import Array, Real
 from quenched.prototypes.model import Mixture, Numbers
 
 ACCURACY = {"closed": 1e-12, "quadrature": 1e-6, "sampled": 2e-3}
@@ -92,6 +92,35 @@ def average_two(mix: World, R: Array, Q: Array) -> Averages:
     h = edge[:, None, :] * (Q - Q[::-1])[:, :, None] + win[:, None, :] * mean_h
     b = edge[:, None, :] * lead[:, :, None] + win[:, None, :] * mean_b
     return Averages(win, h, b)
+
+
+def average_window(mix: World, R: Array, Q: Array, window: Real) -> Averages:
+    r"""Two prototypes that both learn from what lies in the window of LVQ2.1: averages over it in place of a win.
+
+    The squared distances of an example of cluster $k$ differ by $y = |\xi - w_-|^2 - |\xi - w_+|^2
+    = 2(h_+ - h_-) - (Q_{++} - Q_{--})$, which is Gaussian with mean $m_k = 2\lambda_k(R_{+k} - R_{-k})
+    - (Q_{++} - Q_{--})$ and variance $s_k^2 = 4 v_k D$. Their size is $v_k N$, so a ratio of distances of
+    $(1 - \omega/N)/(1 + \omega/N)$ or more, which is $1 - 4\omega/N$ of the squares, means
+    $|y| \le \delta_k = 4\omega v_k$ as $N \to \infty$. With $z^\pm_k = (\pm\delta_k - m_k)/s_k$
+
+    $$\langle\Theta\rangle_k = \Phi(z^+_k) - \Phi(z^-_k),\quad
+    \langle x\,\Theta\rangle_k = \langle x\rangle_k \langle\Theta\rangle_k
+    - \frac{\mathrm{Cov}_k(x, y)}{s_k}\, [\varphi(z^+_k) - \varphi(z^-_k)]$$
+
+    with $\mathrm{Cov}_k(h_T, y) = 2 v_k (Q_{T+} - Q_{T-})$ and $\mathrm{Cov}_k(b_m, y) = 2 v_k (R_{+m} - R_{-m})$: a
+    Gaussian $x$ is $\langle x\rangle + \mathrm{Cov}(x, y)(y - m)/s^2$ on average at given $y$.
+    """
+    D = Q[0, 0] + Q[1, 1] - 2 * Q[0, 1]
+    s = 2 * jnp.sqrt(mix.v * jnp.maximum(D, SHARED * jnp.max(jnp.diagonal(Q))))
+    m = 2 * mix.lam * (R[0] - R[1]) - (Q[0, 0] - Q[1, 1])
+    edge = 4 * window * mix.v
+    low, high = (-edge - m) / s, (edge - m) / s
+    inside = jnp.where(m > 0, cdf(high) - cdf(low), cdf(-low) - cdf(-high))  # of the two tails the smaller one
+    lean = 2 * mix.v * (pdf(low) - pdf(high)) / s
+    mean_h, mean_b = project(mix, R)
+    h = mean_h * inside + (Q[:, 0] - Q[:, 1])[:, None] * lean
+    b = mean_b * inside + (R[0] - R[1])[:, None] * lean
+    return Averages(*(jnp.stack([x, x]) for x in (inside, h, b)))
 
 
 def average_few(mix: World, R: Array, Q: Array) -> Averages:
