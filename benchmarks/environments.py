@@ -23,6 +23,7 @@ class Environment:
 ENVIRONMENTS = {
     "pomegranate": Environment(("pomegranate",), "pomegranate"),
     "sklvq": Environment(("sklvq", "scikit-learn<1.6"), "sklvq", python=(3, 11)),  # breaks with newer scikit-learn
+    "cleanlab": Environment(("cleanlab",), "cleanlab"),
     "density": Environment(("suftware", "KDEpy"), "suftware, KDEpy, scipy"),
     "images": Environment(("scikit-image",), "skimage"),
     "nifty": Environment(("nifty[re]",), "nifty.re"),

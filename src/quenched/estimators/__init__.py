@@ -12,6 +12,7 @@ from quenched.estimators.field_given import FieldConditional, FieldRegressor
 from quenched.estimators.mixtures import AnnealedMixture
 from quenched.estimators.outliers import HardSelectionClassifier, SoftSelectionClassifier
 from quenched.estimators.prototypes import LVQClassifier, VQClusterer
+from quenched.estimators.selection import SelectionClassifier, SelectionRegressor
 
 __all__ = [
     "AnnealedMixture",
@@ -22,6 +23,8 @@ __all__ = [
     "FieldRegressor",
     "HardSelectionClassifier",
     "LVQClassifier",
+    "SelectionClassifier",
+    "SelectionRegressor",
     "SoftSelectionClassifier",
     "VQClusterer",
 ]
