@@ -26,6 +26,7 @@ ENVIRONMENTS = {
         ("sklvq", "scikit-learn<1.6", "scipy<1.12", "numpy<1.24"), "sklvq", python=(3, 11)
     ),  # newer ones break it
     "prosemble": Environment(("prosemble[jax]",), "prosemble.models"),
+    "cleanlab": Environment(("cleanlab",), "cleanlab"),
     "density": Environment(("suftware", "KDEpy"), "suftware, KDEpy, scipy"),
     "images": Environment(("scikit-image",), "skimage"),
     "nifty": Environment(("nifty[re]",), "nifty.re"),

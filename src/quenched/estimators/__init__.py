@@ -14,6 +14,7 @@ from quenched.estimators.lvq import LVQClassifier
 from quenched.estimators.mixtures import AnnealedMixture
 from quenched.estimators.outliers import HardSelectionClassifier, SoftSelectionClassifier
 from quenched.estimators.prototypes import VQClusterer
+from quenched.estimators.selection import SelectionClassifier, SelectionRegressor
 
 __all__ = [
     "AnnealedMixture",
@@ -24,6 +25,8 @@ __all__ = [
     "FieldRegressor",
     "HardSelectionClassifier",
     "LVQClassifier",
+    "SelectionClassifier",
+    "SelectionRegressor",
     "SoftSelectionClassifier",
     "VQClusterer",
 ]
