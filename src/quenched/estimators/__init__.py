@@ -9,6 +9,7 @@ from quenched.estimators.cluster_regressor import ClusterRegressor
 from quenched.estimators.field_classifier import FieldClassifier
 from quenched.estimators.field_density import FieldDensity
 from quenched.estimators.field_given import FieldConditional, FieldRegressor
+from quenched.estimators.inverse_potential import InversePotential
 from quenched.estimators.mixtures import AnnealedMixture
 from quenched.estimators.outliers import HardSelectionClassifier, SoftSelectionClassifier
 from quenched.estimators.prototypes import LVQClassifier, VQClusterer
@@ -21,6 +22,7 @@ __all__ = [
     "FieldDensity",
     "FieldRegressor",
     "HardSelectionClassifier",
+    "InversePotential",
     "LVQClassifier",
     "SoftSelectionClassifier",
     "VQClusterer",
