@@ -35,32 +35,55 @@ def measured(grid, state):
     return fields.PositionData(PLACES, state).prepared(grid)
 
 
+TIMES = np.repeat([0.0, 0.4], 15)
+PACKET = fields.Packet(-1.0, width=0.7, momentum=0.3)
+
+
+def moving(grid):
+    """A mixture of two pure states, one of them given by its values."""
+    other = fields.Evolving(np.exp(-(grid.axes[0].coordinates ** 2)) * (1 + 0.5j), TIMES)
+    return fields.Mixed([0.4, 0.6], [fields.Evolving(PACKET, TIMES), other])
+
+
 DATA = {name: (lambda grid, state=state: measured(grid, state)) for name, state in STATES.items()} | {
     "momenta": lambda grid: fields.MomentumData(PLACES, fields.Stationary(1)).prepared(grid),
     "warm momenta": lambda grid: fields.MomentumData(PLACES, fields.Canonical(0.8)).prepared(grid),
     "combined": lambda grid: fields.CombinedData(
         [fields.PositionData(PLACES), fields.MomentumData(PLACES), fields.LevelData([0.5])]
     ).prepared(grid),
+    "moving": lambda grid: fields.PositionData(PLACES, moving(grid)).prepared(grid),
+    "moving momenta": lambda grid: fields.MomentumData(PLACES, fields.Evolving(PACKET, TIMES)).prepared(grid),
     "levels": lambda grid: fields.LevelData([0.5, 1.5, 2.4], 0.1).prepared(grid),
     "some levels": lambda grid: fields.LevelData([0.5, 2.4], [0.1, 0.2], levels=[0, 2]).prepared(grid),
 }
+
+
+def differences(look, V, along, step=1e-4):
+    """Derivatives of energy and slope along a direction, of fourth order."""
+    found = [look(V + n * step * along)[:2] for n in (1, -1, 2, -2)]
+    return [(8 * (a - b) - (c - d)) / (12 * step) for a, b, c, d in zip(*found, strict=True)]
+
+
+def check_derivatives(look, V, along):
+    """Slope and curvature against differences."""
+    _, slope, curvature = look(V)
+    by_energy, by_slope = differences(look, V, along)
+    assert float(np.sum(slope * along)) == pytest.approx(by_energy, rel=GRADIENT)
+    bent = curvature.apply(along.ravel()).reshape(along.shape)
+    np.testing.assert_allclose(by_slope, bent, atol=GRADIENT * np.abs(bent).max())
+    return curvature, bent
 
 
 @pytest.mark.parametrize("ends", [fields.Free(), fields.Periodic()], ids=["box", "ring"])
 @pytest.mark.parametrize("kind", DATA)
 def test_derivatives_are_finite_differences(kind, ends):
     grid = line(ends=ends)
-    data, V, step = DATA[kind](grid), well(grid), 1e-4
-    link = fields.Direct(grid)
-    _, slope, curvature = data.expand(link, V)
-    up, down = (data.expand(link, V + sign * step * ALONG) for sign in (1, -1))
-    assert float(slope @ ALONG) == pytest.approx((up[0] - down[0]) / (2 * step), rel=GRADIENT)
-    bent = curvature.apply(ALONG)
-    np.testing.assert_allclose((up[1] - down[1]) / (2 * step), bent, atol=GRADIENT * np.abs(bent).max())
+    data, link = DATA[kind](grid), fields.Direct(grid)
+    curvature, bent = check_derivatives(lambda V: data.expand(link, V), well(grid), ALONG)
     np.testing.assert_allclose(curvature.matrix() @ ALONG, bent, atol=EXACT * np.abs(bent).max())
 
 
-@pytest.mark.parametrize("kind", ["excited", "canonical", "mixed", "warm momenta", "levels"])
+@pytest.mark.parametrize("kind", ["excited", "canonical", "mixed", "warm momenta", "moving", "levels"])
 def test_perturbation_theory_is_the_derivative_of_a_diagonalisation(kind):
     grid = line()
     data, V, link = DATA[kind](grid), well(grid), fields.Direct(grid)
@@ -83,10 +106,60 @@ def test_f336_states_move_away_from_where_the_potential_rises():
     np.testing.assert_allclose(left, right, atol=GRADIENT * np.abs(right).max())
 
 
+PLANE = fields.Grid(given=[fields.Axis(-4, 4, points=20), fields.Axis(-3, 3, points=18, ends=fields.Periodic())])
+BOWL = np.add.outer(PLANE.axes[0].coordinates ** 2, 2 - 2 * np.cos(np.pi / 3 * PLANE.axes[1].coordinates))
+SPOTS = RANDOM.normal(size=(30, 2))
+
+
+@pytest.mark.parametrize("state", [fields.Ground(), fields.Stationary(2), fields.Canonical(0.15)])
+@pytest.mark.parametrize("data", [fields.PositionData, fields.MomentumData])
+def test_derivatives_on_a_plane_need_no_matrix(state, data, monkeypatch):
+    monkeypatch.setattr(fields.Operator, "matrix", property(lambda _: pytest.fail("a matrix was made")))
+    link, V = fields.Direct(PLANE), BOWL + 0.1 * RANDOM.normal(size=PLANE.shape)
+    found = data(SPOTS, state).prepared(PLANE)
+    check_derivatives(lambda V: found.expand(link, V), V, RANDOM.normal(size=PLANE.shape))
+
+
+def test_states_on_a_plane_are_products_where_the_potential_is_a_sum():
+    x, y = PLANE.axes
+    parts = [
+        fields.Hamiltonian().levels(fields.Grid(given=[axis]), V, 8)[0]
+        for axis, V in ((x, BOWL[:, 0] - BOWL[0, 0] + x.coordinates[0] ** 2), (y, BOWL[0] - x.coordinates[0] ** 2))
+    ]
+    exact = np.sort(np.add.outer(*parts), axis=None)[:8]
+    np.testing.assert_allclose(fields.Hamiltonian().levels(PLANE, BOWL, 8)[0], exact, rtol=EXACT)
+
+
+def test_a_moving_packet_is_that_of_classical_mechanics_in_an_oscillator():
+    hamiltonian, times, omega = fields.Hamiltonian(mass=2.0, hbar=0.5), np.array([0.4, 1.1]), 1.3
+    start, off = fields.Packet(-1.0, width=0.3, momentum=1.0), []
+    for points in (101, 201):
+        grid = line(points, reach=4.0)
+        y = grid.axes[0].coordinates
+        V = fields.Harmonic(omega).values(grid, hamiltonian)
+        density = fields.Evolving(start, times).density(grid, V, hamiltonian)
+        t = times[:, None]
+        mean = -np.cos(omega * t) + np.sin(omega * t) / (2.0 * omega)
+        v = (0.3 * np.cos(omega * t)) ** 2 + (0.5 * np.sin(omega * t) / (2 * 0.3 * 2.0 * omega)) ** 2
+        off.append(np.max(np.abs(density - np.exp(-((y - mean) ** 2) / (2 * v)) / np.sqrt(2 * np.pi * v))))
+    assert off[0] / off[1] == pytest.approx(4.0, rel=0.05)
+    flat = fields.Evolving(start, [0.0]).density(grid, 0 * y, hamiltonian)[0]
+    np.testing.assert_allclose(flat, np.exp(-((y + 1) ** 2) / 0.18) / np.sqrt(0.18 * np.pi), atol=EXACT)
+
+
+@pytest.mark.parametrize(("shape", "exact"), [
+    (fields.Harmonic(1.5, centre=0.2), 1.5 * (np.arange(3) + 0.5)),
+    (fields.Morse(8.0, width=1.0), (16 - (4 - np.arange(3) - 0.5) ** 2) / 2),
+])  # fmt: skip
+def test_named_potentials_have_their_levels(shape, exact):
+    grid = fields.Grid(given=[fields.Axis(-4, 12, points=801)])
+    np.testing.assert_allclose(fields.Hamiltonian().levels(grid, shape.values(grid), 3)[0], exact, rtol=1e-3)
+
+
 def test_positions_do_not_see_the_constant_and_levels_do():
     grid = line()
     link, V = fields.Direct(grid), well(grid)
-    for state in STATES.values():
+    for state in [*STATES.values(), moving(grid)]:
         data = measured(grid, state)
         energy, slope, _ = data.expand(link, V)
         assert data.expand(link, V + 3.0)[0] == pytest.approx(energy, rel=EXACT)
@@ -147,16 +220,12 @@ def test_levels_and_densities_of_the_oscillator_converge_with_the_square_of_the_
 
 def test_degenerate_states_are_refused_and_canonical_ones_are_not():
     ring = line(ends=fields.Periodic())
-    link, flat = fields.Direct(ring), np.zeros(40)
+    link = fields.Direct(ring)
     smooth = fields.Gaussian(fields.Laplacian(ring))
     with pytest.raises(InputError, match="levels 1 and 2 are degenerate"):
         fields.solve(fields.Problem(fields.PositionData(PLACES, fields.Stationary(1)), link, smooth))
-    data, step = measured(ring, fields.Canonical(0.5)), 1e-4
-    _, slope, curvature = data.expand(link, flat)
-    up, down = (data.expand(link, flat + sign * step * ALONG) for sign in (1, -1))
-    assert float(slope @ ALONG) == pytest.approx((up[0] - down[0]) / (2 * step), rel=GRADIENT)
-    bent = curvature.apply(ALONG)
-    np.testing.assert_allclose((up[1] - down[1]) / (2 * step), bent, atol=GRADIENT * np.abs(bent).max())
+    data = measured(ring, fields.Canonical(0.5))
+    check_derivatives(lambda V: data.expand(link, V), np.zeros(40), ALONG)
 
 
 @pytest.mark.parametrize("call", [
@@ -167,6 +236,10 @@ def test_degenerate_states_are_refused_and_canonical_ones_are_not():
     (lambda: measured(line(reach=1.0), fields.Ground()), "must lie on the grid"),
     (lambda: measured(line(points=2), fields.Stationary(1)), "Argument `level` must be below"),
     (lambda: fields.PositionData([]), "at least one measurement"),
+    (lambda: fields.MomentumData([30.0]).prepared(line()), "what the grid resolves"),
+    (lambda: fields.PositionData([0.1], fields.Evolving(PACKET, [1.0, 2.0])), "must be one for each"),
+    (lambda: fields.TruePotential(line(), np.zeros(40)), "must be bound"),
+    (lambda: fields.TruePotential(line(), fields.Harmonic(), fields.Canonical(20.0)), "must be bound"),
 ])  # fmt: skip
 def test_bad_input_is_refused_in_a_sentence(call):
     function, words = call

@@ -30,7 +30,7 @@ from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
 from quenched.fields.model.hamiltonian import Hamiltonian
 from quenched.fields.model.hyper import Hyper
 from quenched.fields.model.hyperpriors import Choice, Flat, Gamma, Hyperprior, LogFlat, LogNormal, Normal, Power
-from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity, TrueFunction
+from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity, TrueFunction, TruePotential
 from quenched.fields.model.likelihoods import DensityData, GaussianData, Likelihood
 from quenched.fields.model.links import Density, Direct, Link, LogDensity, Shifted, SquareRoot
 from quenched.fields.model.locally import LocalEither, locally
@@ -62,7 +62,8 @@ from quenched.fields.model.problem import Problem
 from quenched.fields.model.quadratic import Cumulative, QuadraticData
 from quenched.fields.model.quantum import CombinedData, LevelData, MomentumData, PositionData
 from quenched.fields.model.rows import RowData
-from quenched.fields.model.states import Canonical, Ground, Mixed, State, Stationary, Weighted
+from quenched.fields.model.shapes import Cosine, DoubleWell, Harmonic, Morse, Shape, TwoWells
+from quenched.fields.model.states import Canonical, Evolving, Ground, Mixed, Packet, State, Stationary, Weighted
 from quenched.fields.model.switches import Jumps, Patches, Switches
 from quenched.fields.model.symmetries import (
     Coordinates,
@@ -108,6 +109,7 @@ __all__ = [
     "Components",
     "Convolution",
     "Coordinates",
+    "Cosine",
     "Cumulative",
     "Cup",
     "Dense",
@@ -118,8 +120,10 @@ __all__ = [
     "Direct",
     "Dirichlet",
     "Distribution",
+    "DoubleWell",
     "Either",
     "Empirical",
+    "Evolving",
     "Exact",
     "Filter",
     "FilterBank",
@@ -142,6 +146,7 @@ __all__ = [
     "Grid",
     "Ground",
     "Hamiltonian",
+    "Harmonic",
     "Huber",
     "HuberNoise",
     "Hyper",
@@ -184,6 +189,7 @@ __all__ = [
     "Mixed",
     "MixtureNoise",
     "MomentumData",
+    "Morse",
     "Newton",
     "NewtonCG",
     "Noise",
@@ -191,6 +197,7 @@ __all__ = [
     "Normal",
     "Operator",
     "Order",
+    "Packet",
     "Parametrised",
     "Patches",
     "Pathology",
@@ -213,6 +220,7 @@ __all__ = [
     "Rotation",
     "RowData",
     "Rule",
+    "Shape",
     "Shifted",
     "Smoothed",
     "Smoothness",
@@ -230,7 +238,9 @@ __all__ = [
     "Translation",
     "TrueDensity",
     "TrueFunction",
+    "TruePotential",
     "Truncated",
+    "TwoWells",
     "Uniform",
     "Unnormalised",
     "VectorData",

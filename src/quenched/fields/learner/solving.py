@@ -39,7 +39,7 @@ STIFF = 1e3
 
 RESIDUAL, GRADIENT = 1e-10, 1e-6
 """Tolerances of methods with matrices and without, unless one is given."""
-MATRICES = 300
+MATRICES = 100
 """Points up to which potentials of quantum systems are found with matrices."""
 NEWTON, MOST = Newton(), 500
 """The method and the number of steps, unless others are given."""

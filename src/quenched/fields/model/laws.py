@@ -1,4 +1,4 @@
-r"""The world and the student of an experiment: a true density or function on a grid, and who estimates it.
+r"""The world and the student of an experiment: a true density, function or potential on a grid, and who estimates it.
 
 For learning curves: how training and test error fall with the number of examples, at a given strength of the prior.
 """
@@ -12,11 +12,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from quenched.core import checks, verbs
-from quenched.core.types import Array, InputError, Key, Real, double, real, reals
+from quenched.core import checks, random, verbs
+from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real, reals
 from quenched.fields.model.grid import Grid
+from quenched.fields.model.hamiltonian import Hamiltonian, Particle
 from quenched.fields.model.links import Direct, Link
 from quenched.fields.model.priors import Prior
+from quenched.fields.model.quantum import PositionData
+from quenched.fields.model.shapes import Shape
+from quenched.fields.model.states import Ground, State
 
 NORMALISED = 1e-6
 """How far from 1 the integral of a true density may be; it is then made exact."""
@@ -102,6 +106,71 @@ class TrueFunction(Law):
         return place, h + jnp.sqrt(jnp.asarray(self.variance, float)) * jax.random.normal(key, (examples,))
 
 
+class TruePotential(Law):
+    r"""A quantum system in a potential, whose positions are measured.
+
+    Attributes:
+        grid: where it lives.
+        potential: $V$, of the shape of the grid, or one that has a name: `Harmonic`, `DoubleWell`, `Morse`, `Cosine` or
+            `TwoWells`.
+        state: in which state it is measured; with several times, at each of them in turn.
+        hamiltonian: mass and ends.
+
+    Examples:
+        >>> import jax
+        >>> from quenched import fields
+        >>> grid = fields.Grid(given=[fields.Axis(-6, 6, points=121)])
+        >>> law = fields.TruePotential(grid, fields.DoubleWell(height=3.0, distance=4.0), fields.Canonical(0.5))
+        >>> law.sample(jax.random.key(0), 200).shape
+        (200, 1)
+    """
+
+    grid: Grid = eqx.field(static=True)
+    potential: Any
+    state: State
+    hamiltonian: Hamiltonian = eqx.field(static=True)
+
+    def __init__(self, grid: Grid, potential: Any, state: State | None = None, hamiltonian: Hamiltonian | None = None):
+        self.grid, self.state = grid, Ground() if state is None else state
+        self.hamiltonian = Hamiltonian() if hamiltonian is None else hamiltonian
+        checks.kind("grid", grid, Grid, "a Grid")
+        checks.kind("state", self.state, State, "a state such as Ground()")
+        checks.kind("hamiltonian", self.hamiltonian, Hamiltonian, "a Hamiltonian")
+        values = potential.values(grid, self.hamiltonian) if isinstance(potential, Shape) else potential
+        if is_traced(values):
+            self.potential = values
+            return
+        self.potential = np.array(grid.check("potential", values), dtype=np.float64)
+        Particle(self.hamiltonian, grid, self.potential).check_bound(self.density)
+
+    @property
+    def density(self) -> np.ndarray:
+        """The density of positions; one for each time of a state that moves."""
+        return self.state.density(self.grid, self.potential, self.hamiltonian)
+
+    @double
+    def sample(self, key: Key, examples: int) -> np.ndarray:
+        """Draw positions `[examples, dimensions]`, points of the grid; with several times, at each in turn."""
+        flat = self.draw(random.uniforms(checks.key(key), checks.whole("examples", examples, least=1)))
+        places = np.unravel_index(flat, self.grid.shape)
+        return np.stack([axis.coordinates[i] for axis, i in zip(self.grid.axes, places, strict=True)], axis=1)
+
+    def draw(self, uniform: np.ndarray) -> np.ndarray:
+        """Flat places of measurements from uniform random numbers."""
+        p = self.density.reshape(-1, self.grid.size)
+        total = np.cumsum(p, axis=1)
+        at = np.arange(len(uniform)) % len(p)
+        return np.array(
+            [np.searchsorted(total[t], u * total[t, -1], side="right") for t, u in zip(at, uniform, strict=True)]
+        )
+
+    def observe(self, positions: Any) -> PositionData:
+        """Positions as they were drawn, with state and time."""
+        n = len(positions)
+        state = self.state if self.state.times is None else self.state.again(n)
+        return PositionData(positions, state, self.hamiltonian)
+
+
 class Rule(eqx.Module):
     """A student on a grid."""
 
@@ -131,14 +200,14 @@ def check_pair(law: Law, rule: MaximumPosterior) -> None:
     """Check that the rule can learn in this world."""
     if law.grid != rule.link.grid:
         raise InputError("Law and rule must live on one grid, but they have different ones.")
-    if isinstance(law, TrueFunction) != isinstance(rule.link, Direct):
-        raise InputError("A `TrueFunction` must be learned with the link `Direct`, and a `TrueDensity` with another, "
+    if isinstance(law, TrueDensity) == isinstance(rule.link, Direct):
+        raise InputError("A `TrueFunction` or `TruePotential` must have the link `Direct`, a `TrueDensity` another, "
                          f"but {type(law).__name__} and {type(rule.link).__name__} were given.")  # fmt: skip
 
 
 SCIENCE = verbs.Science(
     "fields",
-    laws=((TrueDensity, TrueFunction), "a TrueDensity or TrueFunction"),
+    laws=((TrueDensity, TrueFunction, TruePotential), "a TrueDensity, TrueFunction or TruePotential"),
     rules=(MaximumPosterior, "MaximumPosterior(link, prior)"),
     reports={"training_error": (), "test_error": ()},  # minus the mean log-likelihood of the examples, and of new ones
     check=check_pair,

@@ -51,8 +51,8 @@ class Memory:
         V, last = np.asarray(field, dtype=np.float64).ravel(), self.last.get(hamiltonian)
         if last is not None and last.grid == grid and np.array_equal(last.potential, V):
             return last
-        guess = last.states if last is not None and last.grid == grid else None
-        found = self.last[hamiltonian] = Particle(hamiltonian, grid, V, guess)
+        before = last if last is not None and last.grid == grid else None
+        found = self.last[hamiltonian] = Particle(hamiltonian, grid, V, before)
         return found
 
 
@@ -181,7 +181,7 @@ class Outcomes(QuantumData):
         if found is None:
             return None
         state = self.state.carried(self.grid, grid)
-        return Outcomes(grid, *found, state, self.hamiltonian)
+        return None if state is None else Outcomes(grid, *found, state, self.hamiltonian)
 
     def look(self, field: np.ndarray) -> Expanded:
         """By the response of the state."""
@@ -204,7 +204,8 @@ class Outcomes(QuantumData):
         """By all levels. Derivatives in a canonical ensemble need levels that are apart, unlike those of `expand`."""
         del link
         N = jnp.asarray(self.counts)
-        p = self.state.chances(*self.levels(self.hamiltonian, field), self.observable.amplitude)
+        bare = Particle(self.hamiltonian, self.grid, np.zeros(self.grid.shape))
+        p = self.state.chances(bare, *self.levels(self.hamiltonian, field), self.observable.amplitude)
         return -jnp.sum(jnp.where(N > 0, N * jnp.log(jnp.where(N > 0, p, 1.0) / self.observable.volume), 0.0))
 
     def density(self, field: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from quenched.core import checks
 from quenched.core.types import Array, InputError, Real, real, reals
+from quenched.fields.model.evolution import Motion, MovingResponse, plan
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.hamiltonian import Hamiltonian, Particle
 from quenched.fields.model.observables import Observable, Positions
@@ -18,8 +19,8 @@ from quenched.fields.model.responses import LevelResponse, MixedResponse, Respon
 
 MEET = 1e-8
 """Two levels are degenerate if they are closer than this share of the span of energies."""
-LOST = 28.0
-"""Levels so many temperatures above the lowest have a weight of less than 1e-12 and are left out."""
+LOST = 23.0
+"""Levels so many temperatures above the lowest have a share of 1e-10 of its weight and are left out."""
 
 
 class DegenerateError(InputError):
@@ -45,14 +46,26 @@ class State(eqx.Module):
         """Probabilities of outcomes and their derivatives, on the host."""
 
     @abc.abstractmethod
-    def chances(self, energies: Array, states: Array, amplitudes: Any) -> Array:
-        """The probabilities `[times, outcomes]` from all energies and states `[m, points]`, in JAX."""
+    def chances(self, particle: Particle, energies: Array, states: Array, amplitudes: Any) -> Array:
+        """The probabilities `[times, outcomes]` from all energies and states `[m, points]`, in JAX.
+
+        Args:
+            particle: mass, ends and grid; its potential is not looked at.
+            energies: of all levels.
+            states: their states.
+            amplitudes: takes states to the amplitudes of outcomes.
+        """
 
     def check(self, grid: Grid) -> None:
         """Check that the state fits a grid."""
 
-    def carried(self, old: Grid, new: Grid) -> State:
-        """The same state on another grid of the same intervals."""
+    def again(self, count: int) -> State:
+        """The same state, measured at its times in turn until there are so many measurements."""
+        del count
+        return self
+
+    def carried(self, old: Grid, new: Grid) -> State | None:
+        """The same state on another grid of the same intervals; None if it is not known there."""
         del old, new
         return self
 
@@ -81,7 +94,7 @@ class Levels(State):
     def shares(self, energies: Array) -> Array:
         """The weights of levels with these energies, in JAX."""
 
-    def chances(self, energies: Array, states: Array, amplitudes: Any) -> Array:
+    def chances(self, particle: Particle, energies: Array, states: Array, amplitudes: Any) -> Array:
         r"""$\sum_i f_i |c_i|^2$."""
         return (self.shares(energies) @ jnp.abs(amplitudes(states)) ** 2)[None]
 
@@ -222,15 +235,127 @@ class Mixed(State):
         for state in self.states:
             state.check(grid)
 
-    def chances(self, energies: Array, states: Array, amplitudes: Any) -> Array:
+    def again(self, count: int) -> State:
+        """Each of them."""
+        return Mixed(self.weights, tuple(state.again(count) for state in self.states))
+
+    def chances(self, particle: Particle, energies: Array, states: Array, amplitudes: Any) -> Array:
         """The sum."""
-        parts = [one.chances(energies, states, amplitudes) for one in self.states]
+        parts = [one.chances(particle, energies, states, amplitudes) for one in self.states]
         return jnp.tensordot(jnp.asarray(self.weights), jnp.stack(parts), axes=1)
 
     def respond(self, particle: Particle, observable: Observable) -> Response:
         """The sum."""
         parts = [one.respond(particle, observable) for one in self.states]
         return MixedResponse(np.asarray(self.weights), parts)
+
+
+class Packet(eqx.Module):
+    r"""A Gaussian wave packet, $\psi(y) \propto e^{-(y - c)^2/4\sigma^2 + i k y/\hbar}$ along each axis.
+
+    Attributes:
+        centre: $c$, one number or one for each axis.
+        width: $\sigma$, the standard deviation of the position (not its variance).
+        momentum: $k$.
+    """
+
+    centre: Any = eqx.field(converter=reals)
+    width: Any = eqx.field(converter=reals, default=1.0)
+    momentum: Any = eqx.field(converter=reals, default=0.0)
+
+    def __check_init__(self):
+        checks.finite("centre", self.centre)
+        checks.positive("width", self.width)
+        checks.finite("momentum", self.momentum)
+
+    def on(self, grid: Grid, hbar: float) -> np.ndarray:
+        """Its values on a grid, flat."""
+        found = np.ones(1, complex)
+        for i, axis in enumerate(grid.axes):
+            try:
+                c, s, k = (np.broadcast_to(one, len(grid.axes))[i] for one in (self.centre, self.width, self.momentum))
+            except ValueError:
+                raise InputError(f"A packet must have one number or one for each of the {len(grid.axes)} axes, but it "
+                                 "has others.") from None  # fmt: skip
+            y = axis.coordinates
+            found = np.multiply.outer(found, np.exp(-((y - c) ** 2) / (4 * s**2) + 1j * k * y / hbar))
+        return found.ravel()
+
+
+class Evolving(State):
+    r"""A pure state that moves, $\psi(t) = e^{-iHt/\hbar}\, \psi(0)$.
+
+    At time 0 it is any pure state, and the potential is not seen; `Mixed` makes mixtures of several.
+
+    Attributes:
+        initial: $\psi(0)$: a `Packet`, or real or complex values on the grid, which are normalised.
+        times: $t$ of each measurement, of which only different ones cost.
+
+    Examples:
+        >>> from quenched import fields
+        >>> start = fields.Packet(centre=-1.0, width=0.5)
+        >>> data = fields.PositionData([-0.9, 0.2, 0.4], fields.Evolving(start, times=[0.5, 1.0, 1.0]))
+    """
+
+    initial: Any
+    moments: Any
+
+    def __init__(self, initial: Any, times: Any):
+        if not isinstance(initial, Packet):
+            try:
+                initial = np.asarray(initial, dtype=np.complex128)
+            except (TypeError, ValueError):
+                raise InputError("Argument `initial` must be a Packet or an array of numbers, but "
+                                 f"{initial!r} was given.") from None  # fmt: skip
+            if not np.all(np.isfinite(initial)) or not np.any(initial):
+                raise InputError("Argument `initial` must be finite and not zero everywhere, but it is not.")
+        found = np.atleast_1d(checks.numbers("times", times))
+        checks.not_negative("times", found)
+        if found.ndim != 1 or found.size == 0:
+            raise InputError(f"Argument `times` must be a list of numbers, but its shape is {found.shape}.")
+        self.initial, self.moments = initial, found
+
+    @property
+    def times(self) -> np.ndarray:
+        """When rows are measured."""
+        return np.asarray(self.moments)
+
+    def again(self, count: int) -> State:
+        """At different times in turn."""
+        return Evolving(self.initial, np.resize(self.epochs[0], count))
+
+    def wave(self, particle: Particle) -> np.ndarray:
+        r"""$\psi(0)$ as a flat unit vector."""
+        packet = isinstance(self.initial, Packet)
+        psi = self.initial.on(particle.grid, particle.hamiltonian.hbar) if packet else np.ravel(self.initial)
+        return psi / np.linalg.norm(psi)
+
+    def check(self, grid: Grid) -> None:
+        """Values must be those of the grid."""
+        if isinstance(self.initial, Packet):
+            self.initial.on(grid, 1.0)
+        elif np.shape(self.initial) != grid.shape:
+            raise InputError(f"Argument `initial` must have the shape {grid.shape} of the grid, but it has "
+                             f"{np.shape(self.initial)}.")  # fmt: skip
+
+    def carried(self, old: Grid, new: Grid) -> State | None:
+        """A packet is known everywhere."""
+        return self if isinstance(self.initial, Packet) or old.shape == new.shape else None
+
+    def chances(self, particle: Particle, energies: Array, states: Array, amplitudes: Any) -> Array:
+        """By all levels: another way than the steps."""
+        t = jnp.asarray(self.epochs[0]) / particle.hamiltonian.hbar
+        share = states @ jnp.asarray(self.wave(particle))
+        psi = (jnp.exp(-1j * t[:, None] * energies) * share) @ states
+        return jnp.abs(amplitudes(psi)) ** 2
+
+    def respond(self, particle: Particle, observable: Observable) -> Response:
+        """By steps in time, as many as were needed at the first potential."""
+        psi, spans = self.wave(particle), np.diff(self.epochs[0], prepend=0.0)
+        key = (psi.tobytes(), spans.tobytes())
+        if key not in particle.steps:
+            particle.steps[key] = plan(particle, psi, spans)
+        return MovingResponse(Motion(particle, spans, particle.steps[key]), psi, observable)
 
 
 def check_weights(weights: Any) -> None:

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 
 from quenched.core import checks
 from quenched.core.types import Array, InputError, Key, double
-from quenched.fields.model.laws import SCIENCE, Law, MaximumPosterior, TrueDensity, TrueFunction
+from quenched.fields.model.laws import SCIENCE, Law, MaximumPosterior, TrueDensity, TrueFunction, TruePotential
 from quenched.fields.model.links import Density
+from quenched.fields.simulation.potentials import measure_potential
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -110,7 +111,7 @@ def measure(
     """Training and test error over many data sets.
 
     Args:
-        law: `TrueDensity` or `TrueFunction`.
+        law: `TrueDensity`, `TrueFunction` or `TruePotential`.
         rule: the student; a density that may become zero (`Density`) is not measured here.
         examples: increasing numbers of examples, or one.
         runs: how many data sets.
@@ -122,7 +123,9 @@ def measure(
 
     Returns:
         `training_error` and `test_error` (minus the mean log-likelihood of the examples and of new ones), each with
-        `_stderr` and `_run`; and `runs`, `failed`, `outcome`.
+        `_stderr` and `_run`; and `runs`, `failed`, `outcome`. Of a potential also `density_error`, half of the integral
+        of $|p - p_{true}|$, and `potential_error`, the root of the mean square of $V - V_{true}$ under the true
+        density, up to a constant.
 
     Examples:
         >>> import jax
@@ -139,7 +142,9 @@ def measure(
     if isinstance(rule.link, Density):
         raise InputError("Argument `rule` must have a link without a bound here, but it has Density: use LogDensity.")
     counts = [checks.whole("examples", int(n), least=1) for n in question.axes["examples"]]
-    work = [
-        (functools.partial(_one_run, examples=n), question.plan.pairs) for n in counts
-    ]  # the shape of the data changes
+    work: list[Any] = [  # the shape of the data changes
+        (measure_potential(n) if isinstance(law, TruePotential) else functools.partial(_one_run, examples=n),
+         question.plan.pairs)
+        for n in counts
+    ]  # fmt: skip
     return question.measure(work, key=key, runs=runs, batch=batch, executor=executor, folder=folder, label="data sets")
