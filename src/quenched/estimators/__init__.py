@@ -10,6 +10,7 @@ from quenched.estimators.field_classifier import FieldClassifier
 from quenched.estimators.field_conditional import FieldConditional
 from quenched.estimators.field_density import FieldDensity
 from quenched.estimators.field_given import FieldRegressor
+from quenched.estimators.inverse_potential import InversePotential
 from quenched.estimators.lvq import LVQClassifier
 from quenched.estimators.mixtures import AnnealedMixture
 from quenched.estimators.outliers import HardSelectionClassifier, SoftSelectionClassifier
@@ -24,6 +25,7 @@ __all__ = [
     "FieldDensity",
     "FieldRegressor",
     "HardSelectionClassifier",
+    "InversePotential",
     "LVQClassifier",
     "SelectionClassifier",
     "SelectionRegressor",
