@@ -304,5 +304,7 @@ def check_levels(count: Any, grid: Grid) -> int:
     """Check the number of levels asked for."""
     count = checks.whole("count", count, least=1)
     if count > grid.size:
-        raise InputError(f"Argument `count` must be at most {grid.size}, the points of the grid, but {count} was given.")
+        raise InputError(
+            f"Argument `count` must be at most {grid.size}, the points of the grid, but {count} was given."
+        )
     return count
