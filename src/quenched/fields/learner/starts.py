@@ -253,7 +253,7 @@ def begin(start: Any, problem: Problem) -> np.ndarray:
     return field
 
 
-def projected(problem: Problem, field: np.ndarray) -> np.ndarray:
+def projected(problem: Problem, field: Any) -> np.ndarray:
     """The field that fulfils the normalisation; compiled only where it is more than an integral."""
     link = problem.link
     found = link.project(field) if link.exponential or link.linear else _project(link, jnp.asarray(field))

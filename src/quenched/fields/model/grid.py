@@ -26,7 +26,7 @@ from scipy import sparse
 from quenched.core import checks
 from quenched.core.linear import namespace, special
 from quenched.core.system import require_memory
-from quenched.core.types import Array, InputError
+from quenched.core.types import InputError
 
 LARGE, FEWEST = 1_000_000, 10
 """Points above which a grid is asked whether so many fields of it fit in memory: no problem is solved with fewer."""
@@ -318,11 +318,11 @@ class Grid:
             raise InputError(f"Argument `axis` must be one axis of the grid, but {len(same)} of its axes are this one.")
         return same[0]
 
-    def integrate(self, field: Array) -> Array:
+    def integrate(self, field: Any) -> Any:
         r"""$\int dy$ of a field, kept as dimensions of length 1."""
         return namespace(field).sum(field * self._spread_weights[0], axis=self.dims, keepdims=True)
 
-    def normalised(self, L: Array) -> Array:
+    def normalised(self, L: Any) -> Any:
         r"""$L - \ln \int dy\, e^L$."""
         return L - special(L).logsumexp(L + self._spread_weights[1], axis=self.dims, keepdims=True)
 

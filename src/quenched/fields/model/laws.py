@@ -5,6 +5,7 @@ For learning curves: how training and test error fall with the number of example
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core import checks, random, verbs
-from quenched.core.types import Array, InputError, Key, Real, double, is_traced, real, reals
+from quenched.core.types import QUICK, Array, InputError, Key, Real, double, is_traced, real, reals
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.hamiltonian import Hamiltonian, Particle
 from quenched.fields.model.links import Direct, Link
@@ -60,7 +61,7 @@ class TrueDensity(Law):
     @double
     def sample(self, key: Key, examples: int) -> np.ndarray:
         """Draw points `[examples, dimensions]` of the grid."""
-        flat = np.asarray(self.draw(key, checks.whole("examples", examples, least=1)))
+        flat = np.asarray(_draw(self, key, checks.whole("examples", examples, least=1)))
         places = np.unravel_index(flat, self.grid.shape)
         return np.stack([axis.coordinates[i] for axis, i in zip(self.grid.axes, places, strict=True)], axis=1)
 
@@ -94,7 +95,7 @@ class TrueFunction(Law):
     def sample(self, key: Key, examples: int) -> tuple[np.ndarray, np.ndarray]:
         """Draw points `[examples, dimensions]`, the grid's one after the other, and values `[examples]`."""
         examples = checks.whole("examples", examples, least=1)
-        flat, y = self.draw(key, examples)
+        flat, y = _draw(self, key, examples)
         places = np.unravel_index(np.asarray(flat), self.grid.shape)
         points = np.stack([axis.coordinates[i] for axis, i in zip(self.grid.axes, places, strict=True)], axis=1)
         return points, np.asarray(y)
@@ -104,6 +105,11 @@ class TrueFunction(Law):
         place = jnp.arange(examples) % self.grid.size
         h = jnp.asarray(self.values, float).reshape(-1)[place]
         return place, h + jnp.sqrt(jnp.asarray(self.variance, float)) * jax.random.normal(key, (examples,))
+
+
+@functools.partial(jax.jit, static_argnums=2, compiler_options=QUICK)
+def _draw(law: Any, key: Key, examples: int) -> Any:
+    return law.draw(key, examples)
 
 
 class TruePotential(Law):
