@@ -7,6 +7,8 @@ import pytest
 
 from quenched import fields
 from quenched.core.types import InputError
+from quenched.fields.model.evolution import Motion
+from quenched.fields.model.hamiltonian import Particle
 from tests.tolerances import EXACT, GRADIENT
 
 STEPS = 1e-6
@@ -179,6 +181,27 @@ def test_the_mean_field_of_two_particles_is_exact_to_second_order_in_their_inter
     assert off[1] / off[0] == pytest.approx(4.0, rel=0.1)
 
 
+def test_steps_in_time_are_of_fourth_order():
+    grid = line()
+    particle, times = Particle(fields.Hamiltonian(hbar=0.7), grid, well(grid, 0.0)), np.array([2.0])
+    psi = PACKET.on(grid, 0.7) / np.linalg.norm(PACKET.on(grid, 0.7))
+    E, U = np.linalg.eigh(particle.matrix)
+    exact = (U * np.exp(-1j * E * times / 0.7)) @ (U.T @ psi)
+    off = [np.linalg.norm(Motion(particle, times, np.array([n])).forward(psi)[0][0] - exact) for n in (8, 16)]
+    assert off[0] / off[1] == pytest.approx(16.0, rel=0.1)
+    assert off[0] < 1e-5
+
+
+def test_momenta_of_the_oscillator_are_gaussian():
+    hamiltonian, grid = fields.Hamiltonian(mass=2.0, hbar=0.5), line(401, reach=3.0)
+    V = fields.Harmonic(1.5).values(grid, hamiltonian)
+    for state, factor in ((fields.Ground(), 1.0), (fields.Canonical(0.6), 1 / np.tanh(0.75 / 1.2))):
+        v = 2.0 * 0.5 * 1.5 / 2 * factor
+        for p in (0.0, 1.0):
+            energy = fields.MomentumData([p], state, hamiltonian).prepared(grid).expand(fields.Direct(grid), V)[0]
+            assert energy == pytest.approx(p**2 / (2 * v) + 0.5 * np.log(2 * np.pi * v), abs=1e-3)
+
+
 @pytest.mark.parametrize(("shape", "exact"), [
     (fields.Harmonic(1.5, centre=0.2), 1.5 * (np.arange(3) + 0.5)),
     (fields.Morse(8.0, width=1.0), (16 - (4 - np.arange(3) - 0.5) ** 2) / 2),
@@ -218,6 +241,7 @@ def test_the_constant_is_left_to_the_prior_or_undetermined():
     bands = [fields.laplace(fit.problem, fit).band(about=density) for fit in fits]
     np.testing.assert_allclose(bands[0], bands[1], atol=1e-3)  # as small as the mass
     assert np.all(fields.laplace(tied, fits[1]).variance > 1000)
+    assert np.mean(fields.laplace(free, fits[0]).variance) < 100
 
 
 def test_the_paper_example_has_its_levels():

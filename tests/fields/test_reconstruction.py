@@ -159,6 +159,7 @@ def test_products_with_the_hamiltonian_do_not_grow_with_the_grid(monkeypatch):
         data.expand(fields.Direct(grid), x**2 / 2 + y**2 + np.exp(-((x - 0.5) ** 2) - y**2))
         spent.append(sum(counted))
     assert spent[2] < 1.3 * spent[1]
+    assert spent[2] < 300
 
 
 def test_a_thousand_points_take_seconds():

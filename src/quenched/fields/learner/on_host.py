@@ -40,16 +40,16 @@ class HostTask:
         """The norm of the slope of the data where nothing is known."""
         return float(np.linalg.norm(self.problem.expand_data(begin(Uniform(), self.problem))[1]))
 
-    def place(self, field: np.ndarray) -> np.ndarray:
+    def place(self, field: np.ndarray) -> Any:
         """It is there."""
         return np.asarray(field)
 
-    def look(self, field: np.ndarray) -> tuple[np.ndarray, tuple[float, float, np.ndarray]]:
+    def look(self, field: Any) -> tuple[Any, tuple[float, float, Any]]:
         """The field; energy, the part of the data, slope."""
         at = self.problem.expand(field)
         return field, (at.energy, at.loss, at.slope.reshape(field.shape))
 
-    def direction(self, field: np.ndarray, slope: np.ndarray, share: float) -> tuple[np.ndarray, int]:
+    def direction(self, field: Any, slope: Any, share: float) -> tuple[Any, int]:
         """Newton's step by conjugate gradients, which end where the curvature is negative, and the products it took."""
         curvature = self.problem.expand_data(field)[2]
         prior, solve = self._prior(field), self._preconditioner(curvature)

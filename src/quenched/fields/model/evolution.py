@@ -113,7 +113,7 @@ class Motion:
         return found
 
 
-def _drift(T: Waves, states: np.ndarray, theta: float) -> np.ndarray:
+def _drift(T: Waves, states: Any, theta: float) -> np.ndarray:
     flat = np.stack([states.real, states.imag]).reshape(2, -1, *T.grid.shape)
     a = np.asarray(T.to_modes(flat))
     turned = (a[0] + 1j * a[1]) * np.exp(-1j * theta * np.asarray(T.values))
@@ -156,12 +156,12 @@ class MovingResponse(Response):
         return self.motion.forward(self.psi)
 
     @functools.cached_property
-    def chance(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def chance(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]
         """$|c_a|^2$ at each epoch."""
         return np.stack([np.abs(self.observable.amplitude(z[0])) ** 2 for z in self._path])
 
     @functools.cached_property
-    def density(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def density(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]
         r"""$|\psi|^2$ at each epoch."""
         return np.stack([np.abs(z[0]) ** 2 for z in self._path])
 
