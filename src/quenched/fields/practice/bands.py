@@ -205,8 +205,8 @@ def log_ratio(posterior: Whitened, z: np.ndarray, key: Key) -> float:
     excess = 0.5 * np.sum(each**2, axis=1) - (energy - energy[-1])  # ln of posterior over Gaussian, equal at the mean
     above, below, r = excess[: len(mine)], excess[len(mine) : -1], 0.0
     for _ in range(ROUNDS):  # [meng1996, eq. (4.1)], in logarithms
-        top = special.logsumexp(below - np.logaddexp(below, r))
-        bottom = special.logsumexp(-np.logaddexp(above, r))
+        top: Any = special.logsumexp(below - np.logaddexp(below, r))
+        bottom: Any = special.logsumexp(-np.logaddexp(above, r))
         r, last = float(top - bottom), r
         if abs(r - last) < 1e-6:
             break

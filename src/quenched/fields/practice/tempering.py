@@ -91,7 +91,8 @@ def _next(ratios: np.ndarray, beta: float) -> float:
 
     def left(step: float) -> float:
         logs = step * ratios
-        w = np.exp(logs - special.logsumexp(logs, axis=1, keepdims=True))
+        total: Any = special.logsumexp(logs, axis=1, keepdims=True)
+        w = np.exp(logs - total)
         return float(np.min(1 / np.sum(w**2, axis=1))) / ratios.shape[1] - KEPT
 
     if not np.all(np.isfinite(ratios)) or left(1 - beta) >= 0:
@@ -186,7 +187,7 @@ def _advance(
     from blackjax.smc import resampling, tempered
 
     chains, count, m = z.shape
-    kernel = hmc.build_kernel()
+    kernel: Any = hmc.build_kernel()
 
     def move(key: Key, state: Any, log: Any, step: Array) -> Any:
         return kernel(key, state, log, step, jnp.ones(m), leaps)
