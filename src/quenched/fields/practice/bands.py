@@ -21,7 +21,7 @@ from scipy import linalg, special
 
 from quenched.core.linear import next_length
 from quenched.core.random import normals, split
-from quenched.core.types import LIGHT, Array, Key, Outcome, double
+from quenched.core.types import QUICK, Array, Key, Outcome, double
 from quenched.fields.model.problem import Problem
 from quenched.fields.practice.sampling import NUTS, diagnose, verdict_of
 from quenched.fields.practice.settings import Setting, pick
@@ -213,7 +213,7 @@ def log_ratio(posterior: Whitened, z: np.ndarray, key: Key) -> float:
     return r
 
 
-@functools.partial(jax.jit, compiler_options=LIGHT)
+@functools.partial(jax.jit, compiler_options=QUICK)
 def _energies(target: Target, z: Array) -> Array:
     return jax.vmap(target.energy)(z)
 

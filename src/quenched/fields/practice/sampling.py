@@ -28,7 +28,7 @@ from quenched.core import chains as diagnostics
 from quenched.core import checks, results
 from quenched.core.random import normals, split, uniforms
 from quenched.core.system import load_extra
-from quenched.core.types import LIGHT, Array, Key, Outcome, double, outcome_names
+from quenched.core.types import QUICK, Array, Key, Outcome, double, outcome_names
 from quenched.fields.model.problem import Problem
 from quenched.fields.practice.posteriors import PosteriorDraws
 from quenched.fields.practice.settings import Setting
@@ -195,7 +195,7 @@ def _adaptation(acceptance: Any) -> Any:
     return dual_averaging_adaptation(acceptance)
 
 
-@functools.partial(jax.jit, compiler_options=LIGHT)
+@functools.partial(jax.jit, compiler_options=QUICK)
 def _begin(target: Target, z: Array, step: Any) -> Any:
     """States of chains at some places, and of the search for the step."""
     from blackjax.mcmc import hmc
@@ -204,7 +204,7 @@ def _begin(target: Target, z: Array, step: Any) -> Any:
     return jax.vmap(lambda x: hmc.init(x, log))(z), _adaptation(0.8)[0](step)
 
 
-@functools.partial(jax.jit, static_argnames=("doublings",), compiler_options=LIGHT)
+@functools.partial(jax.jit, static_argnames=("doublings",), compiler_options=QUICK)
 def _advance(target: Target, state: Any, key: Key, acceptance: Any, adapting: Any, doublings: int) -> Any:
     """One block: places, energies, divergences, acceptance and leaps of all chains `[draws, chains, ...]`."""
     from blackjax.mcmc import nuts
@@ -278,7 +278,7 @@ def _assigned(posterior: Whitened, z: np.ndarray, key: Key) -> tuple[np.ndarray,
     return fields, at.reshape(z.shape[:-1])
 
 
-@functools.partial(jax.jit, compiler_options=LIGHT)
+@functools.partial(jax.jit, compiler_options=QUICK)
 def _responsibilities(target: Target, z: Array) -> Array:
     """The probability of each setting given the field `[draws, settings]`."""
     prior: Any = target.prior

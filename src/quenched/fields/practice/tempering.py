@@ -25,7 +25,7 @@ from scipy import linalg, optimize, special
 from quenched.core import checks
 from quenched.core.linear import next_length
 from quenched.core.random import normals, split, uniforms
-from quenched.core.types import LIGHT, Array, InputError, Key
+from quenched.core.types import QUICK, Array, InputError, Key
 from quenched.fields.practice.sampling import Run, Sampler, require_sampler
 from quenched.fields.practice.settings import pick, require_proper
 from quenched.fields.practice.target import Quadratics, Target, Whitened
@@ -172,12 +172,12 @@ class _Flow:
         return np.array([1 / np.sum((np.bincount(one, minlength=count) / count) ** 2) for one in self.eve])
 
 
-@functools.partial(jax.jit, compiler_options=LIGHT)
+@functools.partial(jax.jit, compiler_options=QUICK)
 def _ratios(target: Target, base: Quadratics, z: Array) -> Array:
     return jax.vmap(jax.vmap(lambda x: base.energy(x) - target.energy(x)))(z)
 
 
-@functools.partial(jax.jit, static_argnames=("moves",), compiler_options=LIGHT)
+@functools.partial(jax.jit, static_argnames=("moves",), compiler_options=QUICK)
 def _advance(
     target: Target, base: Quadratics, z: Array, weights: Array, beta: Any, after: Any, key: Key, step: Any, leaps: Any,
     moves: int,
