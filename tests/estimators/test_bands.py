@@ -34,7 +34,7 @@ LEARNED = {
     "branches": (ClusterRegressor(2, points=30, strength=0.01, n_init=2),
                  (X, RNG.choice([-1, 1], 60) * (1 + X[:, 0]) + 0.1 * RNG.normal(size=60)), (AT,)),
     "conditional": (FieldConditional(points=(12, 20), order=1, strength=(1.0, 1.0)),
-                    (X, WAVE + 0.2 * RNG.normal(size=60)), (AT, [0.0, 1.0])),
+                    (X, WAVE + 0.2 * RNG.normal(size=60)), (AT[:2], [0.4, 0.7])),
 }  # fmt: skip
 
 

@@ -171,7 +171,7 @@ def test_chains_in_different_modes_are_no_success():
 def test_ranks_are_uniform_where_those_of_laplace_are_not():
     for problem in (_density(), _classes()):
         p = [
-            float(quenched.calibrate(problem, key=jax.random.key(3), runs=100, method=method).p_value)
+            float(quenched.calibrate(problem, key=jax.random.key(3), runs=60, method=method).p_value)
             for method in (f.LaplaceDraws(), f.NUTS())
         ]
         assert p[0] < 1e-3 < p[1], p
@@ -179,7 +179,7 @@ def test_ranks_are_uniform_where_those_of_laplace_are_not():
 
 def test_hyperparameters_are_drawn_with_the_field():
     prior = f.Strength(_operator(OVER), hyperprior=f.LogFlat(0.03, 1.0))
-    result = quenched.calibrate(_density(prior=prior), key=jax.random.key(1), runs=40, method=f.NUTS())
+    result = quenched.calibrate(_density(prior=prior), key=jax.random.key(1), runs=12, method=f.NUTS())
     assert result.p_value > 1e-3
     assert int(result.failed) == 0
     assert result.quantity.values[-1] == "hyperparameter"

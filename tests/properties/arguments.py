@@ -337,8 +337,8 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
         fields.Direct(INPUTS), st.builds(fields.GaussianData, places, places, positive)
     ),
     "fields.sample.draws": st.integers(4, 60),
-    "fields.sample.chains": st.integers(2, 3),
-    "fields.sample.method": st.sampled_from([None, fields.NUTS(warmup=50), fields.Tempered(moves=1)]),
+    "fields.sample.chains": st.just(2),
+    "fields.sample.method": st.sampled_from([None, fields.NUTS(warmup=50)]),
     "NUTS.warmup": st.integers(1, 90),
     "NUTS.acceptance": st.floats(0.1, 0.99),
     "NUTS.doublings": st.integers(1, 9),

@@ -26,6 +26,14 @@ def check_band(band: Any) -> bool:
     return band == "sampled"
 
 
+class Banded:
+    """An estimator whose band may be made of draws."""
+
+    draws_: np.ndarray | None
+    band_: str
+    band_verdict_: str
+
+
 def fill(estimator: Any, draw: Callable[[Key], Drawn]) -> None:
     """Keep the draws behind a band, if they are asked for and can be trusted; otherwise warn and use Laplace's."""
     estimator.draws_, estimator.band_, estimator.band_verdict_ = None, "laplace", "by Laplace's method"

@@ -12,13 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
 from quenched.estimators import worlds
-from quenched.estimators.bands import between, check_band, fill, quantile
+from quenched.estimators.bands import Banded, between, check_band, fill, quantile
 from quenched.estimators.field_given import FEWEST, Given
 from quenched.estimators.reading import generator_of, validated
 from quenched.fields.practice import clusters, regression, sampled
 
 
-class ClusterRegressor(Given):
+class ClusterRegressor(Banded, Given):
     r"""Several smooth functions of one column, of which every row shows one, nobody says which.
 
     $p(y|x) = \sum_k p_k\, \mathcal N(y; h_k(x), \sigma^2)$ with smooth $h_k$. Between one function (`FieldRegressor`)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
 from quenched.estimators import worlds
-from quenched.estimators.bands import between, check_band, fill
+from quenched.estimators.bands import Banded, between, check_band, fill
 from quenched.estimators.reading import rows_of, validated, weights_of
 from quenched.fields.practice import classification
 from quenched.fields.practice.bands import DRAWS, draw
@@ -27,7 +27,7 @@ LEFT_OUT = 400
 """Rows that are left out, one at a time, to describe the calibration: at most so many, evenly over the table."""
 
 
-class FieldClassifier(ClassifierMixin, BaseEstimator):
+class FieldClassifier(Banded, ClassifierMixin, BaseEstimator):
     r"""Classes of rows by smooth log-odds, with calibrated probabilities; nothing needs to be set.
 
     $p(k|x) \propto e^{g_k(x)}$ with smooth fields $g_k$: on one grid for up to three columns, a sum of one-dimensional

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
 from quenched.estimators import worlds
-from quenched.estimators.bands import between, check_band, fill, quantile
+from quenched.estimators.bands import Banded, between, check_band, fill, quantile
 from quenched.estimators.field_given import FEWEST, Given, check_prior
 from quenched.fields.model.grid import Axis
 from quenched.fields.practice import conditional, regression, rounding, sampled
@@ -22,7 +22,7 @@ PLACES = 101
 """Values of the column at which a conditional density is described."""
 
 
-class FieldConditional(Given):
+class FieldConditional(Banded, Given):
     r"""The whole density $p(y|x)$ of a value given one column, not only its mean; nothing needs to be set.
 
     The mean over $x$ is that of `FieldRegressor`; about it, the logarithm of the density is a field on a grid that is

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
 from quenched.estimators import field_tree, worlds
-from quenched.estimators.bands import between, check_band, fill
+from quenched.estimators.bands import Banded, between, check_band, fill
 from quenched.estimators.reading import generator_of, validated, weights_of
 from quenched.fields.model.grid import Grid
 from quenched.fields.practice import chunks, counting, rounding, sampled
@@ -30,7 +30,7 @@ MOST_BARS = 60
 """Of a histogram."""
 
 
-class FieldDensity(DensityMixin, BaseEstimator):
+class FieldDensity(Banded, DensityMixin, BaseEstimator):
     r"""The density of any number of columns, with a band; nothing needs to be set.
 
     The log-density is a field on a grid with the prior that its $k$-th derivative is small,

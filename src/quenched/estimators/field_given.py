@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from quenched.core import checks
 from quenched.core.types import InputError
 from quenched.estimators import worlds
-from quenched.estimators.bands import between, check_band, fill, quantile
+from quenched.estimators.bands import Banded, between, check_band, fill, quantile
 from quenched.estimators.reading import rows_of, validated, weights_of
 from quenched.fields.practice import regression, robust, sampled
 
@@ -44,7 +44,7 @@ class Given(RegressorMixin, BaseEstimator):
         return rows_of(self, X)
 
 
-class FieldRegressor(Given):
+class FieldRegressor(Banded, Given):
     r"""A smooth function of one or two columns, with its uncertainty; nothing needs to be set.
 
     The function lives on a grid, and its $k$-th derivative is small a priori,

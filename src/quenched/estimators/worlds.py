@@ -65,7 +65,8 @@ class World(Simulator):
         """See `Simulator`."""
         random = np.random.RandomState(np.asarray(jax.random.key_data(key)).astype(np.uint32))
         truth, table = self.imagine(random)
-        model = clone(self.estimator).set_params(random_state=int(random.randint(2**31 - 1)))
+        model: Any = clone(self.estimator)
+        model.set_params(random_state=int(random.randint(2**31 - 1)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of draws that cannot be trusted: these runs are counted as failed
             model.fit(*table)
@@ -95,7 +96,8 @@ class Densities(World):
     def __init__(self, estimator: Any, rows: int):
         bounds = estimator.bounds
         if bounds is None:
-            estimator = clone(estimator).set_params(bounds=(0.0, 1.0))
+            estimator = clone(estimator)
+            estimator.set_params(bounds=(0.0, 1.0))
         elif np.shape(bounds) != (2,) or None in list(bounds):
             raise InputError("Argument `subject` must have two bounds for one column, between which densities are "
                              f"drawn, but it has {bounds!r}.")  # fmt: skip
@@ -178,7 +180,7 @@ class Classes(World):
 
     def imagine(self, random: np.random.RandomState) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """See `World`."""
-        given = self.estimator.strength
+        given, there, labels = self.estimator.strength, np.zeros((0, 2)), np.zeros(0, dtype=int)
         for _ in range(ATTEMPTS):
             lines, bends = 10.0 ** random.uniform((-1, -4), (1, -1)) if given is None else given
             modes = self.layout.prior(lines, bends).operator.modes(self.layout.modes).without_constant()
@@ -263,7 +265,7 @@ class Conditionals(World):
         columns = [smooth(Grid(given=[across]), 3, None, random) for _ in range(2)]
         bent = smooth(Grid(given=[along]), order, None, random)
         r = across.coordinates
-        free = np.linalg.qr(np.vander(r, 3))[0]
+        free: Any = np.linalg.qr(np.vander(r, 3))[0]
         g = [column - free @ (free.T @ column) for column in columns]  # what is free is that of a Gaussian
         logs = -(r**2) / 2 + g[0] + np.outer(bent - bent.mean(), g[1])
         P = self.grid.weights * np.exp(logs)

@@ -21,7 +21,7 @@ from scipy import linalg, special
 
 from quenched.core.linear import next_length
 from quenched.core.random import normals, split
-from quenched.core.types import LIGHT, Array, Key, Outcome, double
+from quenched.core.types import QUICK, Array, Key, Outcome, double
 from quenched.fields.model.problem import Problem
 from quenched.fields.practice.sampling import NUTS, diagnose, verdict_of
 from quenched.fields.practice.settings import Setting, pick
@@ -205,15 +205,15 @@ def log_ratio(posterior: Whitened, z: np.ndarray, key: Key) -> float:
     excess = 0.5 * np.sum(each**2, axis=1) - (energy - energy[-1])  # ln of posterior over Gaussian, equal at the mean
     above, below, r = excess[: len(mine)], excess[len(mine) : -1], 0.0
     for _ in range(ROUNDS):  # [meng1996, eq. (4.1)], in logarithms
-        top = special.logsumexp(below - np.logaddexp(below, r))
-        bottom = special.logsumexp(-np.logaddexp(above, r))
+        top: Any = special.logsumexp(below - np.logaddexp(below, r))
+        bottom: Any = special.logsumexp(-np.logaddexp(above, r))
         r, last = float(top - bottom), r
         if abs(r - last) < 1e-6:
             break
     return r
 
 
-@functools.partial(jax.jit, compiler_options=LIGHT)
+@functools.partial(jax.jit, compiler_options=QUICK)
 def _energies(target: Target, z: Array) -> Array:
     return jax.vmap(target.energy)(z)
 

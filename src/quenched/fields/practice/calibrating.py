@@ -167,7 +167,7 @@ def _counts(problem: Problem, field: np.ndarray, key: Key) -> np.ndarray:
 def _measured(data: Outcomes, field: np.ndarray, key: Key) -> np.ndarray:
     """Positions measured in the state of a potential, as many at each time as before."""
     p = np.reshape(data.density(field), (len(data.counts), -1))
-    counts = np.zeros(np.shape(data.counts))
+    counts = np.zeros(p.shape)
     for i, n in enumerate(np.rint(np.sum(data.counts, axis=1)).astype(int)):
         at = pick(p[i], uniforms(jax.random.fold_in(key, i), int(n)))
         counts[i] = np.bincount(at, minlength=counts.shape[1])

@@ -24,6 +24,8 @@ from quenched.fields.practice.evidence import Mixture
 from quenched.fields.practice.regression import Function
 from quenched.fields.practice.settings import pick
 
+FINER = 4
+"""Strengths of a regression are drawn from a grid so many times finer than that of its search."""
 MOST = 20_000
 """Points of a grid up to which a density is drawn."""
 
@@ -121,11 +123,12 @@ def _weigh(search: Any, strength: float | None, noise: float | None) -> list[tup
     if start is None:
         return []
     n, f, found = search.data.total, search.free, []
+    many = np.exp(np.linspace(tried[0], tried[-1], FINER * len(tried))).tolist()
     both = strength is not None and noise is not None
-    for gamma in [strength * noise] if both else np.exp(np.linspace(tried[0], tried[-1], 4 * len(tried))).tolist():
+    for gamma in [strength * noise] if strength is not None and noise is not None else many:
         trial, R, determinants = search.ask(gamma, start)
         v = np.array([noise]) if noise is not None else regression.NOISES**2
         v = v if strength is None or both else np.array([gamma / strength])
-        logs = determinants - 0.5 * ((n - f) * np.log(2 * np.pi * v) + R / v) - np.log(1 if both else 4 * len(tried))
+        logs = determinants - 0.5 * ((n - f) * np.log(2 * np.pi * v) + R / v) - np.log(1 if both else len(many))
         found.append((trial, logs, v))
     return found

@@ -28,7 +28,7 @@ from quenched.core import chains as diagnostics
 from quenched.core import checks, results
 from quenched.core.random import normals, split, uniforms
 from quenched.core.system import load_extra
-from quenched.core.types import LIGHT, Array, Key, Outcome, double, outcome_names
+from quenched.core.types import QUICK, Array, Key, Outcome, double, outcome_names
 from quenched.fields.model.problem import Problem
 from quenched.fields.practice.posteriors import PosteriorDraws
 from quenched.fields.practice.settings import Setting
@@ -39,7 +39,8 @@ RHAT, SIZE = 1.01, 100
 BLOCK = 50
 """Draws of one call of the compiled program: their number is no part of it."""
 DRAWS, CHAINS, LONGER = 400, 4, 3
-"""For a calibration: draws of each chain at first, chains, and how often their number is doubled at most."""
+"""For a calibration: draws of each chain at first, chains, and how often they are repeated at most, with twice
+as many draws or shorter steps."""
 LIKELY = 1e-3
 """Alternatives with a smaller share are no start of a chain."""
 
@@ -104,12 +105,13 @@ class Sampler(PosteriorDraws):
             count: how many fields are returned.
             energy: whether the draws of the energy, which are the least independent ones, are judged as well.
         """
-        each, sampler = max(DRAWS, -(-count // CHAINS)), self
-        for attempt in range(LONGER + 1):
+        each, sampler, attempt = max(DRAWS, -(-count // CHAINS)), self, 0
+        while True:
             run = sampler.run(posterior, jax.random.fold_in(key, attempt), each, CHAINS)
             outcome = outcome_of(diagnose(posterior, run, energy=energy))
-            if outcome is Outcome.converged:
+            if outcome is Outcome.converged or attempt == LONGER:
                 break
+            attempt += 1
             if outcome is Outcome.diverged:
                 sampler = sampler.careful()
             else:
@@ -193,7 +195,7 @@ def _adaptation(acceptance: Any) -> Any:
     return dual_averaging_adaptation(acceptance)
 
 
-@functools.partial(jax.jit, compiler_options=LIGHT)
+@functools.partial(jax.jit, compiler_options=QUICK)
 def _begin(target: Target, z: Array, step: Any) -> Any:
     """States of chains at some places, and of the search for the step."""
     from blackjax.mcmc import hmc
@@ -202,12 +204,13 @@ def _begin(target: Target, z: Array, step: Any) -> Any:
     return jax.vmap(lambda x: hmc.init(x, log))(z), _adaptation(0.8)[0](step)
 
 
-@functools.partial(jax.jit, static_argnames=("doublings",), compiler_options=LIGHT)
+@functools.partial(jax.jit, static_argnames=("doublings",), compiler_options=QUICK)
 def _advance(target: Target, state: Any, key: Key, acceptance: Any, adapting: Any, doublings: int) -> Any:
     """One block: places, energies, divergences, acceptance and leaps of all chains `[draws, chains, ...]`."""
     from blackjax.mcmc import nuts
 
-    kernel, (_, update, _) = nuts.build_kernel(), _adaptation(acceptance)
+    kernel: Any = nuts.build_kernel()
+    _, update, _ = _adaptation(acceptance)
     log = lambda x: -target.energy(x)  # noqa: E731
 
     def move(carry: Any, key: Key) -> Any:
@@ -275,7 +278,7 @@ def _assigned(posterior: Whitened, z: np.ndarray, key: Key) -> tuple[np.ndarray,
     return fields, at.reshape(z.shape[:-1])
 
 
-@functools.partial(jax.jit, compiler_options=LIGHT)
+@functools.partial(jax.jit, compiler_options=QUICK)
 def _responsibilities(target: Target, z: Array) -> Array:
     """The probability of each setting given the field `[draws, settings]`."""
     prior: Any = target.prior

@@ -271,7 +271,7 @@ def term_of(problem: Problem, mean: np.ndarray, roots: np.ndarray) -> Term | Non
     if isinstance(data, GaussianData):  # in units of the deviations
         s = np.sqrt(np.broadcast_to(data.variance, np.shape(data.targets)))
         weights = np.broadcast_to(data.weights, np.shape(data.targets))
-        rows = NoisyData(np.zeros(len(s)), np.asarray(data.targets) / s, GaussianNoise(1.0))
+        rows = NoisyData(points=np.zeros(len(s)), targets=np.asarray(data.targets) / s, noise=GaussianNoise(1.0))
         return rowterm_of(rows, (data.design @ mean) / s, (data.design @ roots.T).T / s, weights)
     if isinstance(data, ROWS):
         values = np.asarray(data.values(mean.reshape(grid.shape)))

@@ -25,7 +25,7 @@ from scipy import linalg, optimize, special
 from quenched.core import checks
 from quenched.core.linear import next_length
 from quenched.core.random import normals, split, uniforms
-from quenched.core.types import LIGHT, Array, InputError, Key
+from quenched.core.types import QUICK, Array, InputError, Key
 from quenched.fields.practice.sampling import Run, Sampler, require_sampler
 from quenched.fields.practice.settings import pick, require_proper
 from quenched.fields.practice.target import Quadratics, Target, Whitened
@@ -91,7 +91,8 @@ def _next(ratios: np.ndarray, beta: float) -> float:
 
     def left(step: float) -> float:
         logs = step * ratios
-        w = np.exp(logs - special.logsumexp(logs, axis=1, keepdims=True))
+        total: Any = special.logsumexp(logs, axis=1, keepdims=True)
+        w = np.exp(logs - total)
         return float(np.min(1 / np.sum(w**2, axis=1))) / ratios.shape[1] - KEPT
 
     if not np.all(np.isfinite(ratios)) or left(1 - beta) >= 0:
@@ -171,12 +172,12 @@ class _Flow:
         return np.array([1 / np.sum((np.bincount(one, minlength=count) / count) ** 2) for one in self.eve])
 
 
-@functools.partial(jax.jit, compiler_options=LIGHT)
+@functools.partial(jax.jit, compiler_options=QUICK)
 def _ratios(target: Target, base: Quadratics, z: Array) -> Array:
     return jax.vmap(jax.vmap(lambda x: base.energy(x) - target.energy(x)))(z)
 
 
-@functools.partial(jax.jit, static_argnames=("moves",), compiler_options=LIGHT)
+@functools.partial(jax.jit, static_argnames=("moves",), compiler_options=QUICK)
 def _advance(
     target: Target, base: Quadratics, z: Array, weights: Array, beta: Any, after: Any, key: Key, step: Any, leaps: Any,
     moves: int,
@@ -186,7 +187,7 @@ def _advance(
     from blackjax.smc import resampling, tempered
 
     chains, count, m = z.shape
-    kernel = hmc.build_kernel()
+    kernel: Any = hmc.build_kernel()
 
     def move(key: Key, state: Any, log: Any, step: Array) -> Any:
         return kernel(key, state, log, step, jnp.ones(m), leaps)
