@@ -46,7 +46,7 @@ def show(result: xr.Dataset, console: Console, *, found: FittedClusters, table: 
         most = np.argsort(-np.abs(off))[:SHOWN]
         about.append(", ".join(f"{table.names[i]} {off[i]:+.1f}" for i in most))
     sizes = np.bincount(found.labels, minlength=found.count)
-    columns = [("cluster", map(str, range(found.count))), ("rows", map(str, sizes))]
+    columns: list[tuple[str, Any]] = [("cluster", map(str, range(found.count))), ("rows", map(str, sizes))]
     if found.count > 1:
         columns.append(("where it differs most, in standard deviations", about))
     console.print(screen.grid(*columns), highlight=False)

@@ -118,7 +118,7 @@ def find_clusters(data: Any, *, components: int = 10, level: float = 0.05, key: 
     A mixture of Gaussians, of the number and the shape that the Bayesian information criterion prefers, describes the
     density; a cluster that is skewed or curved takes several. Two of them are one cluster unless there is a valley
     between them: in rows that neither the Gaussians nor the line through both have seen, an interval in between holds
-    significantly fewer rows than intervals of the same length on both sides. FittedClusters need not be Gaussian; they have
+    significantly fewer rows than intervals of the same length on both sides. Clusters need not be Gaussian; they have
     one peak. Columns are standardised, and ties spread over what is rounded to them.
 
     Args:
