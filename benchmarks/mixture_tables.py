@@ -120,7 +120,7 @@ def known_number(case: int, seed: int) -> tuple[np.ndarray, int]:
     N, n, kind = (2, 5, 10)[case % 3], (200, 500, 1000)[case // 3 % 3], case % 5
     K = 2 + case % 4 if N > 2 else 2 + case % 3
     w = np.array([0.1] + [0.9 / (K - 1)] * (K - 1)) if kind == 3 else np.full(K, 1 / K)
-    least = 0.0
+    c, least = np.zeros((K, N)), 0.0
     while not 4.5 < least < 6.0:
         c = 3.0 * rng.normal(size=(K, N))
         least = np.min(np.sqrt(((c[:, None] - c) ** 2).sum(axis=-1)) + 1e9 * np.eye(K))
@@ -160,8 +160,8 @@ def by_criterion(X: np.ndarray) -> int:
 COUNTERS: dict[str, Callable[[np.ndarray], int]] = {
     "find_clusters": lambda X: mixtures.find_clusters(X).count,
     "GaussianMixture + BIC": by_criterion,
-    "HDBSCAN": lambda X: max(1, int(HDBSCAN(copy=True).fit_predict(X).max()) + 1),
-    "HDBSCAN, at least n/20": lambda X: max(1, int(HDBSCAN(len(X) // 20, copy=True).fit_predict(X).max()) + 1),
+    "HDBSCAN": lambda X: max(1, int(HDBSCAN().fit_predict(X).max()) + 1),
+    "HDBSCAN, at least n/20": lambda X: max(1, int(HDBSCAN(len(X) // 20).fit_predict(X).max()) + 1),
 }
 """Ways to the number of clusters."""
 

@@ -48,6 +48,7 @@ def test_the_line_is_fisher_s_and_the_middle_lies_between():
     shape = np.array([[2.0, 1.5], [1.5, 2.0]])
     centres = np.array([[0.0, 0.0], [4.0, 0.0]])
     valley = find_valley(np.array([0.5, 0.5]), centres, np.array([shape, shape]), np.array([False, True]), 1e9)
+    assert valley is not None
     expected = np.linalg.solve(shape, centres[1])
     np.testing.assert_allclose(valley.line, expected / np.linalg.norm(expected), atol=1e-6)
     assert valley.edges[1].mean() == pytest.approx((centres @ valley.line).mean(), abs=0.1)
@@ -151,6 +152,7 @@ def test_far_apart_the_direction_is_as_certain_as_with_labels(share):
 def test_the_chance_is_that_of_exact_binomial_tests(n):
     """The normal approximation against draws of the counts, each judged by the learner's own test."""
     places = theory.intervals(3.5, 0.4)
+    assert places is not None
     counts = np.random.default_rng(1).multinomial(n, [*places, 1 - places.sum()], size=2000)[:, :3]
     seen = np.mean([judge(one[None], np.array([False])) < LEVEL for one in counts])
     assert theory.chance(n, 3.5, 0.4, LEVEL) == pytest.approx(seen, abs=0.06)
@@ -178,7 +180,7 @@ BAD = {
     "separation": (lambda: rows_needed(-1.0, columns=2), "`separation` must be positive"),
     "columns": (lambda: rows_needed(3.0, columns=0), "`columns` must be at least 1"),
     "shares": (lambda: rows_needed(3.0, columns=2, shares=(0.9, 0.9)), "whose sum is at most 1"),
-    "one share": (lambda: rows_needed(3.0, columns=2, shares=0.5), "two positive numbers"),
+    "one share": (lambda: rows_needed(3.0, columns=2, shares=(1.0, 0.0)), "two positive numbers"),
     "power": (lambda: rows_needed(3.0, columns=2, power=1.0), "`power` must lie"),
 }
 

@@ -197,7 +197,13 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     # mixtures
     "mixtures.law": st.builds(mixtures.TwoGaussians, separation=usual),
     "mixtures.rule": st.builds(mixtures.MaximumLikelihood, width=positive),
-    "mixtures.fit.rule": st.sampled_from([mixtures.Spherical(), mixtures.Diagonal(), mixtures.MaximumLikelihood(0.5)]),
+    "mixtures.fit.rule": st.sampled_from([mixtures.Spherical(), mixtures.Full(), mixtures.MaximumLikelihood(0.5)]),
+    "mixtures.rivals": st.integers(0, 3),
+    "mixtures.rows_needed.separation": st.floats(3.0, 20.0),
+    "mixtures.rows_needed.columns": st.integers(1, 30),
+    "mixtures.rows_needed.shares": st.sampled_from([(0.5, 0.5), (0.2, 0.3)]),
+    "mixtures.rows_needed.power": st.floats(0.05, 0.9),
+    "mixtures.level": st.floats(0.01, 0.2),
     "mixtures.data": tables,
     "mixtures.components": st.integers(1, 4),
     "mixtures.n_init": st.integers(1, 2),
@@ -506,6 +512,7 @@ ALWAYS = {
 """Optional arguments that keep a verb short."""
 FEW = {
     "prototypes.curve": 4, "prototypes.measure": 3, "prototypes.asymptote": 2, "mixtures.curve": 1,
+    "mixtures.find_clusters": 2,
     "mixtures.phase_lines": 1, "mixtures.transitions": 1, "mixtures.measure": 2,
     "outliers.curve": 1, "outliers.transitions": 1, "outliers.measure": 2,
     "outliers.asymptote": 3, "processes.curve": 2, "processes.measure": 2, "processes.most_likely": 2,

@@ -179,6 +179,8 @@ def _reasons(result: xr.Dataset, name: str) -> list[xr.DataArray]:
         reasons.append(np.isposinf(result[name]))
     if stem in ("multiplicity_error", "oob_error_counted", "spread") and f"{stem}_stderr" in result:  # none came
         reasons.append(np.isposinf(result[f"{stem}_stderr"]))
+    if name == "rows_needed":  # where two groups together have one peak
+        reasons.append(np.isposinf(result[name]))
     if name.endswith("stability"):  # where the field of an example jumps
         reasons.append(np.isposinf(result[name]))
     return reasons

@@ -13,7 +13,7 @@ from rich.console import Console
 from quenched import io
 from quenched.cli import digits, screen, tables
 from quenched.core import store
-from quenched.mixtures import Clusters, find_clusters
+from quenched.mixtures import FittedClusters, find_clusters
 
 SHOWN = 3
 """Columns named for each cluster: those in which it differs most from all rows."""
@@ -28,12 +28,12 @@ def read(data: Path | None, columns: str | None, **how: Any) -> tuple[io.Table, 
     return tables.read(data, None, chosen, **how)
 
 
-def find(table: io.Table, level: float, seed: int) -> Clusters:
+def find(table: io.Table, level: float, seed: int) -> FittedClusters:
     """The clusters of a table."""
     return find_clusters(table.inputs, level=level, key=jax.random.key(seed))
 
 
-def show(result: xr.Dataset, console: Console, *, found: Clusters, table: io.Table) -> None:
+def show(result: xr.Dataset, console: Console, *, found: FittedClusters, table: io.Table) -> None:
     """Print how many clusters there are, what each is like, and every split that was tried."""
     X, seen = table.inputs, result["seen"].values
     words = "one cluster" if found.count == 1 else f"{found.count} clusters"
@@ -46,7 +46,7 @@ def show(result: xr.Dataset, console: Console, *, found: Clusters, table: io.Tab
         most = np.argsort(-np.abs(off))[:SHOWN]
         about.append(", ".join(f"{table.names[i]} {off[i]:+.1f}" for i in most))
     sizes = np.bincount(found.labels, minlength=found.count)
-    columns = [("cluster", map(str, range(found.count))), ("rows", map(str, sizes))]
+    columns: list[tuple[str, Any]] = [("cluster", map(str, range(found.count))), ("rows", map(str, sizes))]
     if found.count > 1:
         columns.append(("where it differs most, in standard deviations", about))
     console.print(screen.grid(*columns), highlight=False)
@@ -65,7 +65,7 @@ def show(result: xr.Dataset, console: Console, *, found: Clusters, table: io.Tab
     return screen.say(console, "", "Rows needed: to see two Gaussian clusters at this distance in half of all samples.")
 
 
-def write(path: Path, table: io.Table, found: Clusters) -> None:
+def write(path: Path, table: io.Table, found: FittedClusters) -> None:
     """Write the rows with their clusters."""
     import pandas as pd
 

@@ -14,12 +14,12 @@ from quenched.mixtures.model import (
     Start,
     TwoGaussians,
 )
-from quenched.mixtures.practice import Clusters, find_clusters
+from quenched.mixtures.practice import FittedClusters, find_clusters
 from quenched.mixtures.simulation import measure
 from quenched.mixtures.theory import Phase, curve, optimum, phase_lines, rows_needed, transitions
 
 __all__ = [
-    "Annealed", "Clusters", "Diagonal", "Fitted", "Full", "Law", "MaximumLikelihood", "Phase", "RandomStart", "Rule",
-    "Spherical", "Start", "TwoGaussians", "curve", "find_clusters", "fit", "measure", "optimum", "phase_lines",
+    "Annealed", "Diagonal", "Fitted", "FittedClusters", "Full", "Law", "MaximumLikelihood", "Phase", "RandomStart",
+    "Rule", "Spherical", "Start", "TwoGaussians", "curve", "find_clusters", "fit", "measure", "optimum", "phase_lines",
     "rows_needed", "theory", "transitions",
 ]  # fmt: skip

@@ -30,7 +30,7 @@ class Rows(NamedTuple):
     omega: np.ndarray  # [n]
     mean: np.ndarray  # [N]
     unit: np.ndarray  # [N]; ones unless `Diagonal` or `Full`
-    count: float  # how many, repetitions included
+    total: float  # how many, repetitions included
 
 
 class Gaussians(NamedTuple):
@@ -51,7 +51,7 @@ class Freedom(NamedTuple):
 
 
 def rows_of(
-    Z: np.ndarray, omega: np.ndarray, *, features: int, mean: Any = 0.0, unit: Any = 1.0, count: float | None = None
+    Z: np.ndarray, omega: np.ndarray, *, features: int, mean: Any = 0.0, unit: Any = 1.0, total: float | None = None
 ) -> Rows:
     """The rows with their squares, which every step needs; as many as a width has `features`."""
     N = Z.shape[1]
@@ -63,7 +63,7 @@ def rows_of(
         i, j = np.triu_indices(N)
         squares = Z[:, i] * Z[:, j]
     mean, unit = (np.broadcast_to(one, Z.shape[1:]) for one in (mean, unit))
-    return Rows(Z, squares, omega, mean, unit, len(Z) if count is None else count)
+    return Rows(Z, squares, omega, mean, unit, len(Z) if total is None else total)
 
 
 def pack(matrices: np.ndarray) -> np.ndarray:

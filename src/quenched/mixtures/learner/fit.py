@@ -81,7 +81,7 @@ def _read(data: Any, sample_weight: Any, rule: Any, components: int) -> Rows:
                          f"but it has {present.sum()}.")  # fmt: skip
     if not present.all():
         X, omega = X[present], omega[present]
-    count, omega, relative = max(float(omega.sum()), len(X)), omega / omega.sum(), isinstance(rule, (Diagonal, Full))
+    total, omega, relative = max(float(omega.sum()), len(X)), omega / omega.sum(), isinstance(rule, (Diagonal, Full))
     mean = omega @ X
     Z = X - mean
     deviation = np.sqrt(omega @ (Z * Z))
@@ -92,7 +92,7 @@ def _read(data: Any, sample_weight: Any, rule: Any, components: int) -> Rows:
         Z, omega = _merge(Z, omega)
     N = len(mean)
     features = N * (N + 1) // 2 if isinstance(rule, Full) else N if relative else 1
-    return rows_of(Z / unit if relative else Z, omega, features=features, mean=mean, unit=unit, count=count)
+    return rows_of(Z / unit if relative else Z, omega, features=features, mean=mean, unit=unit, total=total)
 
 
 def _merge(Z: np.ndarray, omega: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

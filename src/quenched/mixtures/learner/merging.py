@@ -109,13 +109,13 @@ def merge(folds: list[Fold], components: int) -> list[Merge]:
     groups, merges = [frozenset([k]) for k in range(components)], []
     known: dict[frozenset, tuple[float, np.ndarray, int]] = {}
     while len(groups) > 1:
-        best = None
+        best: tuple[Any, ...] = (-1.0,)
         for a in range(len(groups)):
             for b in range(a + 1, len(groups)):
                 pair = frozenset([groups[a], groups[b]])
                 if pair not in known:
                     known[pair] = compare(folds, groups, a, b)
-                if best is None or known[pair][0] > best[0]:
+                if known[pair][0] > best[0]:
                     best = (*known[pair], a, b)
         p, counts, rows, a, b = best
         merges.append(Merge(groups[a], groups[b], p, counts, rows))

@@ -29,7 +29,7 @@ def is_sound(rows: Rows, done: Climbed, free: Freedom) -> np.ndarray:
     singular."""
     N, features = done.gaussians.centres.shape[-1], done.gaussians.widths.shape[-1]
     fewest = max(FEWEST, N + 1.5 if features > N and not free.common else 0.0)
-    return np.all(rows.count * (done.r @ rows.omega) > fewest, axis=-1)
+    return np.all(rows.total * (done.r @ rows.omega) > fewest, axis=-1)
 
 
 def widen(g: Gaussians, features: int) -> Gaussians:

@@ -23,7 +23,7 @@ FEWEST = 5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Clusters:
+class FittedClusters:
     """The clusters of a table.
 
     Attributes:
@@ -112,7 +112,7 @@ def _tabulate(mixture: Fitted, merges: list[Merge], groups: Any, level: float, s
     )
 
 
-def find_clusters(data: Any, *, components: int = 10, level: float = 0.05, key: Key | None = None) -> Clusters:
+def find_clusters(data: Any, *, components: int = 10, level: float = 0.05, key: Key | None = None) -> FittedClusters:
     r"""Find the clusters of a table, with a p-value for each split.
 
     A mixture of Gaussians, of the number and the shape that the Bayesian information criterion prefers, describes the
@@ -169,7 +169,7 @@ def find_clusters(data: Any, *, components: int = 10, level: float = 0.05, key: 
     return _collect(X, mean, unit, varies, mixture, merges, count if merges else 1, level)
 
 
-def _collect(X, mean, unit, varies, mixture, merges, count, level) -> Clusters:
+def _collect(X, mean, unit, varies, mixture, merges, count, level) -> FittedClusters:
     groups = [frozenset([k]) for k in range(len(mixture.weights))]
     for one in merges[: len(groups) - count]:
         groups = [g for g in groups if g not in (one.first, one.second)] + [one.first | one.second]
@@ -177,7 +177,7 @@ def _collect(X, mean, unit, varies, mixture, merges, count, level) -> Clusters:
     ordered = sorted((tuple(sorted(g)) for g in groups), key=lambda g: -mixture.weights[list(g)].sum())
     log_p = _gather(mixture.log_densities(((X - mean) / unit)[:, varies]), ordered)
     probabilities = np.exp(log_p - np.logaddexp.reduce(log_p, axis=1, keepdims=True))
-    return Clusters(
+    return FittedClusters(
         count=count, labels=log_p.argmax(axis=1), probabilities=probabilities,
         shares=np.array([mixture.weights[list(g)].sum() for g in ordered]),
         splits=_tabulate(mixture, merges, ordered, level, len(X)), mixture=mixture, groups=tuple(ordered),

@@ -26,6 +26,7 @@ covariance, and others are farther away. Not covered: how badly the intervals ar
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 from scipy import optimize, special, stats
@@ -89,7 +90,8 @@ def chance(n: float, separation: float, share: float, level: float) -> float:
     z = stats.norm.isf(level)
     ends = [(side - middle - 1) / np.sqrt(side + middle) - z for side in (left, right)]  # B is a whole number: -1
     together = middle / np.sqrt((left + middle) * (right + middle))
-    return float(stats.multivariate_normal.cdf(ends, cov=[[1.0, together], [together, 1.0]]))
+    covariance: Any = [[1.0, together], [together, 1.0]]
+    return float(stats.multivariate_normal.cdf(ends, cov=covariance))
 
 
 def certainty(separation: float, share: float) -> float:
@@ -105,7 +107,7 @@ def overlap(n: float, separation: float, share: float, columns: int) -> float:
     """The cosine of the estimated direction with the true one: the largest solution, from above."""
     if columns == 1:
         return 1.0
-    square = 1.0
+    square = new = 1.0
     for _ in range(200):
         odds = n / (columns - 1) * separation**2 * certainty(np.sqrt(square) * separation, share)
         new = odds / (1 + odds)
@@ -163,4 +165,7 @@ def rows_needed(
     if excess(np.log(MOST)) < 0:
         return np.inf
     low, high = np.log(FEWEST), np.log(MOST)
-    return FEWEST if excess(low) >= 0 else float(np.exp(optimize.bisect(excess, low, high, xtol=1e-2)))
+    if excess(low) >= 0:
+        return FEWEST
+    log_n: Any = optimize.bisect(excess, low, high, xtol=1e-2)
+    return float(np.exp(log_n))
