@@ -82,9 +82,14 @@ def chosen(half: str, count: int) -> list[Table]:
     """Tables that are large enough, as many of each task."""
     found = []
     for task in (CLASSES, VALUES):
-        large = [t for t in tables(task, half) if len(t.arrays()[0]) >= (TIMES + 1) * SIZES[0] + 500]
+        large = [t for t in tables(task, half) if _fits(*t.arrays(), task)]
         found += sorted(large, key=lambda t: t.seed)[: count // 2]
     return found
+
+
+def _fits(X: np.ndarray, y: np.ndarray, task: str) -> bool:
+    """Whether there are rows enough for a truth, and no more than ten classes: boosting grows trees for each."""
+    return len(X) >= (TIMES + 1) * SIZES[0] + 500 and (task == VALUES or len(np.unique(y)) <= 10)
 
 
 def cases(one: Table, splits: int) -> Iterator[dict[str, Any]]:

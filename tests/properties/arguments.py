@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import Ridge
 from tinygp import kernels
 
 import quenched
@@ -350,6 +352,22 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "NUTS.doublings": st.integers(1, 9),
     "Tempered.moves": st.integers(1, 4),
     "Tempered.from_prior": st.none() | st.booleans(),
+    # forecasts
+    "extrapolate.examples": st.just([20.0, 40.0, 80.0, 160.0, 320.0]),
+    "extrapolate.errors": st.lists(st.floats(0, 1e3), min_size=5, max_size=5),
+    "extrapolate.at": st.sampled_from([[640.0], [100.0, 320.0, 900.0, 1e4]]),
+    "extrapolate.stderr": st.none() | st.lists(st.floats(0, 10), min_size=5, max_size=5),
+    "extrapolate.training_errors": st.none() | st.lists(st.floats(0, 10), min_size=5, max_size=5),
+    "extrapolate.level": st.floats(0.5, 0.95),
+    "forecast.estimator": st.sampled_from([Ridge(), DummyRegressor()]),
+    "forecast.X": st.builds(table, st.just(60), st.just(2), seeds, scales),
+    "forecast.y": st.builds(lambda seed, scale: table(60, 1, seed, scale)[:, 0], seeds, scales),
+    "forecast.examples": st.sampled_from([None, [30.0, 60.0, 700.0]]),
+    "forecast.scoring": st.sampled_from([None, "r2", "neg_mean_absolute_error"]),
+    "forecast.groups": st.none() | st.just(np.arange(60) // 2),
+    "forecast.budget": st.none() | st.just(1e-3),
+    "forecast.executor": st.none() | st.just(quenched.Local()),
+    "forecast.random_state": st.integers(0, 9),
     # potentials and parameterised fields
     "FilterBank.matrices": square,
     "Convolution.kernel": st.just([1.0, -2.0, 1.0]),
@@ -508,6 +526,7 @@ ALWAYS = {
     "processes.most_likely": ("steps",),
     "calibrate": ("runs", "draws"),
     "fields.sample": ("draws", "chains"),
+    "forecast": ("groups", "budget"),
 }
 """Optional arguments that keep a verb short."""
 FEW = {
@@ -518,7 +537,7 @@ FEW = {
     "outliers.asymptote": 3, "processes.curve": 2, "processes.measure": 2, "processes.most_likely": 2,
     "processes.tune": 2, "processes.forecast": 2, "fields.measure": 2, "fields.sample": 2,
     "replica.curve": 2, "replica.transitions": 1,
-    "calibrate": 3,
+    "calibrate": 3, "forecast": 3,
 }  # fmt: skip
 """Calls with good arguments of verbs that take long to compile; they get no options and share a program."""
 

@@ -1,0 +1,139 @@
+"""A curve continued: its laws, what it says of odd curves, and the sentences of bad input."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+import quenched
+from quenched.core.types import InputError
+from quenched.forecasting import features, prior
+
+N = np.unique(np.geomspace(25, 800, 16).astype(int)).astype(float)
+AHEAD = [1600.0, 3200.0, 6400.0, 12800.0]
+
+
+def power(n, floor=0.1):
+    return floor + np.asarray(n) ** -0.6
+
+
+def noisy(seed, size=0.05):
+    return power(N) * np.exp(size * np.random.default_rng(seed).standard_normal(len(N)))
+
+
+def test_the_answer_is_free_of_scale():
+    errors = noisy(0)
+    one = quenched.extrapolate(N, errors, AHEAD, stderr=0.05 * errors, training_errors=errors / 3)
+    for factor in (1e-3, 1e5):
+        many = factor * errors
+        other = quenched.extrapolate(N, many, AHEAD, stderr=0.05 * many, training_errors=many / 3)
+        for name in ("error", "low", "high"):
+            np.testing.assert_allclose(other[name], factor * one[name], rtol=1e-4)
+
+
+def test_a_power_law_without_noise_is_continued_to_a_few_percent():
+    answer = quenched.extrapolate(N, power(N), AHEAD)
+    assert np.all(np.abs(answer.error / power(AHEAD) - 1) < [0.03, 0.04, 0.06, 0.08])
+    assert np.all((answer.low < power(AHEAD)) & (power(AHEAD) < answer.high))
+
+
+def test_intervals_of_noisy_power_laws_contain_the_truth_mostly_and_widen():
+    inside = []
+    for seed in range(40):
+        errors = noisy(seed, 0.08)
+        answer = quenched.extrapolate(N, errors, AHEAD[:3], stderr=0.08 * errors)
+        inside.append((answer.low <= power(AHEAD[:3])) & (power(AHEAD[:3]) <= answer.high))
+        width = np.log(answer.high / answer.low).values
+        assert width[2] > width[0]
+    assert np.mean(inside) > 0.7  # nominal is 0.8 for curves of all kinds; these are of the kindest
+
+
+def test_wider_levels_give_wider_intervals_and_the_same_error():
+    answers = [quenched.extrapolate(N, noisy(1), AHEAD, level=level) for level in (0.5, 0.8, 0.95)]
+    for inner, outer in itertools.pairwise(answers):
+        assert np.all((outer.low < inner.low) & (inner.high < outer.high))
+        np.testing.assert_array_equal(inner.error, outer.error)
+
+
+def test_up_to_the_last_point_it_is_the_curve_and_it_runs_on_without_a_jump():
+    answer = quenched.extrapolate(N, power(N), [50, 200, 800, 801])
+    np.testing.assert_allclose(answer.error[:3], power([50, 200, 800]), rtol=0.02)
+    np.testing.assert_allclose(answer.error[3], answer.error[2], rtol=1e-3)
+    assert list(answer.source.values) == ["measured"] * 3 + ["continuation"]
+
+
+def test_training_errors_that_have_met_the_test_errors_leave_little_to_fall():
+    errors = noisy(2, 0.02)
+    free = quenched.extrapolate(N, errors, AHEAD, training_errors=0 * errors)
+    closed = quenched.extrapolate(N, errors, AHEAD, training_errors=0.98 * errors)
+    assert np.all(closed.error > free.error)
+
+
+def test_beyond_sixteen_times_there_is_a_sentence():
+    answer = quenched.extrapolate(N, power(N), [16 * 800, 16 * 800 + 1])
+    assert list(answer.refused.values != "") == [False, True]
+    assert np.isnan(answer.error[1])
+    assert "16 times" in str(answer.refused.values[1])
+
+
+def test_peaks_and_dips_are_named_and_noise_is_not():
+    peak = power(N) + 0.3 * np.exp(-0.5 * (np.log2(N / 150) / 0.5) ** 2)
+    dip = power(N) + 0.2 * np.clip(np.log2(N / 200), 0, None)
+    for curve, words in ((peak, "and falls again"), (dip, "the end of the curve"), (power(N), ""), (noisy(3), "")):
+        said = quenched.extrapolate(N, curve, AHEAD, stderr=0.03 * curve).attrs["remarks"]
+        assert (words in said) if words else said == ""
+
+
+def test_the_shipped_prior_is_small_fast_and_says_where_it_comes_from():
+    assert prior.FILE.stat().st_size < 500_000
+    assert "CC BY 4.0" in prior.FILE.with_suffix(".md").read_text()
+    quenched.extrapolate(N, power(N), AHEAD)
+    start = time.process_time()
+    for _ in range(10):
+        quenched.extrapolate(N, power(N), AHEAD)
+    assert (time.process_time() - start) / 10 < 0.02
+
+
+def test_a_prior_survives_its_file(tmp_path):
+    known = prior.shipped()
+    prior.save(tmp_path / "again.npz", known)
+    again = prior.load(tmp_path / "again.npz")
+    rows = features.ahead(features.read(N, power(N), None, None), np.array(AHEAD))
+    np.testing.assert_array_equal(again.evaluate(rows), known.evaluate(rows))  # half precision is what was shipped
+    assert rows.shape[1] == len(known.mean)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"errors": [np.nan, *power(N)[1:]]}, "errors"),
+        ({"errors": -power(N)}, "errors"),
+        ({"errors": 0 * N}, "above 0"),
+        ({"errors": power(N)[1:]}, "one number for each"),
+        ({"examples": N[:4], "errors": power(N)[:4]}, "at least 5"),
+        ({"examples": 800 + np.arange(len(N))}, "span a factor"),
+        ({"examples": N[::-1]}, "increase"),
+        ({"at": [10.0]}, "at"),
+        ({"level": 0.99}, "level"),
+        ({"stderr": np.ones(3)}, "stderr"),
+        ({"training_errors": np.inf * N}, "training_errors"),
+    ],
+)
+def test_bad_input_is_a_sentence(change, words):
+    good = {"examples": N, "errors": power(N), "at": AHEAD}
+    with pytest.raises(InputError, match=words):
+        quenched.extrapolate(**(good | change))
+
+
+@pytest.mark.parametrize("count", [5, 8, 60])
+@pytest.mark.parametrize("last", [20, 5_000, 3_000_000])
+def test_extreme_curves_have_finite_answers(count, last):
+    n = np.unique(np.geomspace(last / 8, last, count).round())
+    for curve in (n**-3.0, 1 + 1e-9 * n, np.where(n == n[-1], 0.0, 1.0), np.where(n == n[0], 1e6, 1.0)):
+        answer = quenched.extrapolate(n, curve, [last, 2 * last, 16 * last])
+        values = np.stack([answer.low, answer.error, answer.high])
+        assert np.all(np.isfinite(values))
+        assert np.all(np.diff(values, axis=0) >= 0)
