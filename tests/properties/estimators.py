@@ -213,10 +213,13 @@ ESTIMATORS = {
     "LVQClassifier": Estimator(
         estimators.LVQClassifier,
         {
-            "rule": st.sampled_from([None, prototypes.LVQ1(0.1), prototypes.LVQ21(0.05)]),
+            "rule": st.sampled_from(
+                [None, prototypes.GMLVQ(), prototypes.RSLVQ(), prototypes.LVQ1(0.1), prototypes.LVQ21(0.05)]
+            ),
             "prototypes_per_class": st.integers(1, 2),
             "passes": st.integers(1, 3),
             "window": st.none() | st.floats(0.1, 1.0),
+            "fallback": st.booleans(),
             "standardize": st.booleans(),
             "shuffle": st.booleans(),
             "random_state": st.none() | st.integers(0, 9),

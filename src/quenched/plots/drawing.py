@@ -58,6 +58,12 @@ OWN_PANELS = {
     "tree of fields": panels.show_edges,
 }
 """Results that have a panel of their own, by their source."""
+PAINTED = {
+    "annealing": (panels.show_tree, panels.paint_tree),
+    "clusters": (panels.show_tree, panels.paint_tree),
+    "metric": (panels.show_metric, panels.paint_metric),
+}
+"""Results that are painted on axes of their own: the panel, and what paints it."""
 
 _Entries = dict[str, tuple[Any, ...]]
 _Inks = dict[str, tuple[Any, str]]
@@ -75,8 +81,8 @@ def plot(
     Args:
         *results: datasets from `curve`, `measure` or `asymptote`, in any number; or one from `forecast`; or the
             `splits_` of an annealed mixture or the `splits` of clusters, drawn as a tree; or what `describe` of a
-            fitted density gives; or one figure of a paper; or one from `transitions` or `phase_lines`,
-            drawn as one phase diagram with the names of its regions.
+            fitted density or `metric` of learned prototypes gives; or one figure of a paper; or one from `transitions`
+            or `phase_lines`, drawn as one phase diagram with the names of its regions.
         ax: axes to draw on, one for each variable; by default a new figure.
         variables: what to draw; by default every order parameter.
         x: the control on the abscissa; by default `alpha` or `examples`, or else the first swept control.
@@ -99,11 +105,11 @@ def plot(
     if not datasets or len(datasets) < len(results):
         raise InputError("Argument `results` must be datasets, or one figure of a paper, "
                          f"but {[type(r).__name__ for r in results]} was given.")  # fmt: skip
-    tree = len(datasets) == 1 and datasets[0].attrs.get("source") in ("annealing", "clusters")
-    if tree and "seen" in datasets[0]:
+    painted = PAINTED.get(str(datasets[0].attrs.get("source"))) if len(datasets) == 1 else None
+    if painted and "seen" in datasets[0]:
         datasets = [panels.seen_splits(datasets[0])]
-    if tree:
-        whom, advice, chosen = "a tree", "", [panels.show_tree(datasets[0])]
+    if painted:
+        whom, advice, chosen = "such a picture", "", [painted[0](datasets[0])]
     else:
         names, chosen = _choose_panels(datasets, checks.names("variables", variables), x)
         whom, advice = f"each of {', '.join(names)}", ": choose with `variables`"
@@ -113,8 +119,8 @@ def plot(
     if len(axes) != len(chosen):
         raise InputError(f"Argument `ax` must be one axes for {whom}, but {len(axes)} was given{advice}.")
     figure = _render("", chosen, axes, own=ax is None)
-    if tree:
-        panels.paint_tree(axes[0], datasets[0], PALETTE)
+    if painted:
+        painted[1](axes[0], datasets[0], PALETTE)
     return figure
 
 

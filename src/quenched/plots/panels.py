@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 
 from quenched.core.figures import Kind, Panel, Scale, Series
 from quenched.plots.choice import plain
@@ -23,6 +24,10 @@ STEM, ROOT = 1.6, 1.4
 SMALLEST_P = 1e-4
 """Smaller p-values are shown as such."""
 INK = "#4d4d4d"
+MOST_COLUMNS, FEW_COLUMNS = 24, 8
+"""Columns of a metric that are shown, and those whose entries are written out."""
+LONGEST_NAME = 20
+"""Of a column, in characters."""
 THIN, THICK = 1.2, 6.0
 """Thickness of a branch without rows, and of one with all of them."""
 
@@ -173,6 +178,38 @@ def show_edges(data: xr.Dataset) -> Panel:
     image = Series("mutual information (bits)", Kind.image, places, places, values=bits.T)
     words = ", ".join(f"{i}: {name}" for i, name in enumerate(names))
     return Panel("column", "other column", (image, Series("edges of the tree", Kind.cloud, x, y)), note=words)
+
+
+def show_metric(data: xr.Dataset) -> Panel:
+    """The axes of a learned metric; see `paint_metric`."""
+    shown, every = min(data.sizes["column"], MOST_COLUMNS), data.sizes["column"]
+    left_out = f" The {shown} most relevant of {every} columns." if shown < every else ""
+    note = "In brackets: share of the trace. Orange adds to a distance, blue takes from it."
+    return Panel("column, by number", "", (), key=False, note=note + left_out)
+
+
+def paint_metric(ax: Axes, data: xr.Dataset, palette: Sequence[str]) -> None:
+    """Draw the matrix of a metric as squares, the most relevant columns first."""
+    order = np.argsort(-data["relevance"].values, kind="stable")[:MOST_COLUMNS]
+    matrix, share = data["matrix"].values[np.ix_(order, order)], data["relevance"].values[order]
+    names = [plain(str(name)) for name in data["column"].values[order]]
+    colours = LinearSegmentedColormap.from_list("metric", (palette[0], "#ffffff", palette[1]))
+    largest = float(np.abs(matrix).max()) or 1.0
+    ax.imshow(matrix, cmap=colours, vmin=-largest, vmax=largest, zorder=1, aspect="auto")
+    ax.grid(False)
+    if len(order) <= FEW_COLUMNS:
+        for (i, j), value in np.ndenumerate(matrix):
+            ink = "#ffffff" if abs(value) > 0.6 * largest else INK
+            ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=9, color=ink)
+    size = 9.5 if len(order) <= FEW_COLUMNS else 7.5
+    numbered = [f"{cut(name)} ({part:.0%})  {i}" for i, (name, part) in enumerate(zip(names, share, strict=True), 1)]
+    ax.set_xticks(range(len(order)), [str(i) for i in range(1, len(order) + 1)], fontsize=size)
+    ax.set_yticks(range(len(order)), numbered, fontsize=size)
+
+
+def cut(name: str) -> str:
+    """A name of a column that is short enough to stand beside the axes."""
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def show_tree(data: xr.Dataset) -> Panel:

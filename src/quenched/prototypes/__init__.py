@@ -23,11 +23,11 @@ from quenched.prototypes.model import (
     TwoClusters,
 )  # fmt: skip
 from quenched.prototypes.simulation import Chain, Direct, Simulator, measure
-from quenched.prototypes.theory import asymptote, curve, escape_rate, optimum
+from quenched.prototypes.theory import asymptote, curve, escape_rate, optimum, stop_early
 
 __all__ = [
     "GLVQ", "GMLVQ", "LVQ1", "LVQ21", "RSLVQ", "VQ", "Chain", "Clusters", "Cost", "Decay", "Direct", "Fitted",
     "Interpolated", "LVQPlus", "Law",
     "NearOrigin", "Overlaps", "Rule", "Schedule", "Simulator", "Start", "TwoClusters", "asymptote", "curve",
-    "escape_rate", "fit", "measure", "optimum", "theory",
+    "escape_rate", "fit", "measure", "optimum", "stop_early", "theory",
 ]  # fmt: skip

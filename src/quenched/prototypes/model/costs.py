@@ -25,7 +25,7 @@ Slopes = tuple[np.ndarray, np.ndarray]
 """The energy of each row `[n]`, and its derivatives by the squared distances `[n, K]`."""
 
 
-class Cost(eqx.Module):
+class Cost(checks.Declared):
     r"""An energy of all rows that the prototypes minimise. To add one, subclass and say `energy`:
 
         class Hinge(prototypes.Cost):

@@ -60,7 +60,7 @@ class Interpolated(Schedule):
         return jnp.interp(jnp.asarray(alpha), jnp.linspace(0.0, self.until, rates.shape[0]), rates)
 
 
-class Rule(eqx.Module):
+class Rule(checks.Declared):
     r"""How prototypes learn. To add a rule, subclass and say `g`:
 
         class Cautious(prototypes.Rule):
