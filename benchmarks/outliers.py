@@ -164,17 +164,20 @@ def load(half: str, most: int, cache: Path | None) -> dict[str, dict[str, Arrays
     return chosen
 
 
-def run(half: str, most: int, splits: int, seconds: float, jobs: int, cache: Path | None) -> list[dict[str, Any]]:
-    """All cases, split by split."""
+def run(
+    half: str, most: int, splits: int, seconds: float, jobs: int, cache: Path | None, out: Path
+) -> list[dict[str, Any]]:  # fmt: skip
+    """All cases, split by split; what is known is kept in `out`."""
     tables = load(half, most, cache)
     work = [(task, name, X, y, world, seed) for seed in range(splits) for task, worlds in ((CLASSES, LABELS), (VALUES, NUMBERS))
             for name, (X, y) in tables[task].items() for world in worlds]  # fmt: skip
-    begun, found, step = time.time(), [], 20 * jobs
+    begun, found, step = time.time(), [], 5 * jobs
     with Parallel(n_jobs=jobs) as parallel:
         for first in range(0, len(work), step):
             if time.time() - begun > seconds:
                 break
             found += parallel(delayed(case)(*one) for one in work[first : first + step])
+            out.write_text(json.dumps(found) + "\n")
     return found
 
 
@@ -246,8 +249,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.page is None:
         prepare()
-        found = run(given.half, given.rows, given.splits, given.seconds, given.jobs, given.cache)
-        given.out.write_text(json.dumps(found) + "\n")
+        found = run(given.half, given.rows, given.splits, given.seconds, given.jobs, given.cache, given.out)
     else:
         found = json.loads(given.page.read_text())
     tables = {task: len({one["table"] for one in found if one["task"] == task}) for task in (CLASSES, VALUES)}
