@@ -50,6 +50,7 @@ LOWEST_PLAIN, HIGHEST_PLAIN = 1e-3, 1e7
 OWN_PANELS = {
     "calibration": panels.show_calibration,
     "forecast": panels.show_forecast,
+    "selection": panels.show_doubtful,
     "density": panels.show_density,
     "conditional density": panels.show_density,
     "tree of fields": panels.show_edges,
