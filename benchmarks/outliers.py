@@ -31,6 +31,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.page import OUTLIERS, PAGE, replaced
 from quenched.estimators import SelectionClassifier, SelectionRegressor
 
 SHARE, TEST = 0.3, 0.3
@@ -38,8 +39,6 @@ LABELS = ("clean", "flipped", "replaced", "mixed", "clump")
 NUMBERS = ("clean", "replaced", "shifted", "leverage", "clump")
 CLASSES, VALUES = "classification", "regression"
 RESULTS = Path(__file__).resolve().parent / "results" / "outliers.json"
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-MARK = "<!-- outliers -->"
 Arrays = tuple[np.ndarray, np.ndarray]
 
 
@@ -260,10 +259,8 @@ def main() -> None:
     )
     body = section(found, about)
     print(body)
-    if given.half == "report" and MARK in PAGE.read_text():
-        from benchmarks.page import replaced
-
-        PAGE.write_text(replaced(PAGE.read_text(), MARK, "## Selection around models\n\n" + body))
+    if given.half == "report":
+        PAGE.write_text(replaced(PAGE.read_text(), OUTLIERS, "## Selection around models\n\n" + body))
 
 
 if __name__ == "__main__":

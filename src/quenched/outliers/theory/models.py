@@ -85,7 +85,7 @@ class State(NamedTuple):
     residual: float
 
 
-def declare(law: ModelLaw, rule: ModelRule, *, plain: bool = False) -> replica.Problem:
+def declare(law: Any, rule: Any, *, plain: bool = False) -> replica.Problem:
     """The energy, the classes of the field and the norm of a law and a rule; `plain`: without selection."""
     hard, e = isinstance(rule.selection, HardSelection), float(law.share)
     plain = plain or isinstance(rule.selection, Hebb)
@@ -105,7 +105,7 @@ def declare(law: ModelLaw, rule: ModelRule, *, plain: bool = False) -> replica.P
     return replica.Problem(energy, classes, Ridge(float(rule.ridge), not isinstance(law, WrongLabels)), kinks=kinks)
 
 
-def find(law: ModelLaw, rule: ModelRule, alphas: np.ndarray) -> list[State]:
+def find(law: Any, rule: Any, alphas: np.ndarray) -> list[State]:
     """The states at some sample sizes, each from the state without selection.
 
     Where the search from there does not come to an end, it begins as if the outliers were known.
