@@ -31,6 +31,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.page import OUTLIERS, PAGE, replaced
 from quenched.estimators import SelectionClassifier, SelectionRegressor
 
 SHARE, TEST = 0.3, 0.3
@@ -38,8 +39,6 @@ LABELS = ("clean", "flipped", "replaced", "mixed", "clump")
 NUMBERS = ("clean", "replaced", "shifted", "leverage", "clump")
 CLASSES, VALUES = "classification", "regression"
 RESULTS = Path(__file__).resolve().parent / "results" / "outliers.json"
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-MARK = "<!-- outliers -->"
 Arrays = tuple[np.ndarray, np.ndarray]
 
 
@@ -164,17 +163,20 @@ def load(half: str, most: int, cache: Path | None) -> dict[str, dict[str, Arrays
     return chosen
 
 
-def run(half: str, most: int, splits: int, seconds: float, jobs: int, cache: Path | None) -> list[dict[str, Any]]:
-    """All cases, split by split."""
+def run(
+    half: str, most: int, splits: int, seconds: float, jobs: int, cache: Path | None, out: Path
+) -> list[dict[str, Any]]:  # fmt: skip
+    """All cases, split by split; what is known is kept in `out`."""
     tables = load(half, most, cache)
     work = [(task, name, X, y, world, seed) for seed in range(splits) for task, worlds in ((CLASSES, LABELS), (VALUES, NUMBERS))
             for name, (X, y) in tables[task].items() for world in worlds]  # fmt: skip
-    begun, found, step = time.time(), [], 20 * jobs
+    begun, found, step = time.time(), [], 5 * jobs
     with Parallel(n_jobs=jobs) as parallel:
         for first in range(0, len(work), step):
             if time.time() - begun > seconds:
                 break
             found += parallel(delayed(case)(*one) for one in work[first : first + step])
+            out.write_text(json.dumps(found) + "\n")
     return found
 
 
@@ -246,8 +248,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.page is None:
         prepare()
-        found = run(given.half, given.rows, given.splits, given.seconds, given.jobs, given.cache)
-        given.out.write_text(json.dumps(found) + "\n")
+        found = run(given.half, given.rows, given.splits, given.seconds, given.jobs, given.cache, given.out)
     else:
         found = json.loads(given.page.read_text())
     tables = {task: len({one["table"] for one in found if one["task"] == task}) for task in (CLASSES, VALUES)}
@@ -258,10 +259,8 @@ def main() -> None:
     )
     body = section(found, about)
     print(body)
-    if given.half == "report" and MARK in PAGE.read_text():
-        from benchmarks.page import replaced
-
-        PAGE.write_text(replaced(PAGE.read_text(), MARK, "## Selection around models\n\n" + body))
+    if given.half == "report":
+        PAGE.write_text(replaced(PAGE.read_text(), OUTLIERS, "## Selection around models\n\n" + body))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, PROTOTYPES = (
+PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, PROTOTYPES, OUTLIERS = (
     "<!-- peers -->",
     "<!-- benchmarks -->",
     "<!-- forecasts -->",
@@ -19,10 +19,11 @@ PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, PR
     "<!-- templates -->",
     "<!-- images -->",
     "<!-- prototypes -->",
+    "<!-- outliers -->",
 )
 """Above the first mark stands what is written by hand; below them what `benchmarks.peers`, `benchmarks`,
 `benchmarks.forecast_splits`, `benchmarks.trust`, `benchmarks.calibration`, `benchmarks.columns`,
-`benchmarks.templates`, `benchmarks.images` and `benchmarks.lvq` write."""
+`benchmarks.templates`, `benchmarks.images`, `benchmarks.lvq` and `benchmarks.outliers` write."""
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence]) -> str:
@@ -39,7 +40,7 @@ def machine() -> str:
 
 def section(text: str, mark: str) -> str:
     """What stands below a mark, up to the next."""
-    marks = (PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, PROTOTYPES)
+    marks = (PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, PROTOTYPES, OUTLIERS)
     below = text.split(mark)[1]
     for other in marks[marks.index(mark) + 1 :]:
         below = below.split(other)[0]

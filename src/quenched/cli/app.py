@@ -235,6 +235,30 @@ def density(
 
 
 @command()
+def outliers(
+    data: Annotated[Path | None, Argument(help="A CSV file.", show_default=False)] = None,
+    *,
+    target: Annotated[str | None, Option(help="The column to predict: classes or numbers.")] = None,
+    columns: Annotated[str | None, Option(help="The columns to predict from, such as a,b; by default all.")] = None,
+    seed: SeedOption = 0,
+    reading: Reading,
+    delivery: Delivery,
+) -> None:
+    """Which rows of this table are doubtful, how probably, and how many are there?
+
+    A target of words or of few different numbers is a class. --out FILE.csv has all rows, the most doubtful first.
+
+    Example: quenched outliers patients.csv --target diagnosis --out doubtful.csv --plot doubtful.png
+    """
+    from quenched.cli import doubtful
+
+    table, called, classes = doubtful.read(data, target, columns, **dataclasses.asdict(reading))
+    with delivery.working(f"Learning from {called} ...", notes=table.notes):
+        result = doubtful.judge(table, classes=classes, seed=seed).assign_attrs(data=called)
+    return delivery.hand_over(result, show=doubtful.show, notes=table.notes)
+
+
+@command()
 def clusters(
     data: Annotated[Path | None, Argument(help="A CSV file; by default scikit-learn's wine data.")] = None,
     *,

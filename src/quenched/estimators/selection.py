@@ -192,6 +192,10 @@ class SelectionClassifier(ClassifierMixin, _Selecting):
                              f"but {type(model).__name__} does not.")  # fmt: skip
 
         def fit(some: np.ndarray, omega: np.ndarray) -> Any:
+            there = np.unique(codes[some])
+            if len(there) == 1:  # nothing to learn: that class, whatever the row
+                log_p = np.log(np.where(np.arange(K) == there[0], 1 - (K - 1) * LEAST_PROBABILITY, LEAST_PROBABILITY))
+                return lambda judged: np.tile(log_p, (len(judged), 1))
             fitted = _fit(model, rows[some], given[some], omega)
             places = np.searchsorted(self.classes_, fitted.classes_)
 
@@ -264,7 +268,7 @@ class SelectionRegressor(RegressorMixin, _Selecting):
         Returns:
             The estimator.
         """
-        X, y = validated(self, X, y, y_numeric=True)
+        X, y = validated(self, X, y, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, float)
         weights = weights_of(sample_weight, X)
         present = weights > 0

@@ -11,18 +11,25 @@ from quenched.outliers.model import (
     Hebb,
     Iteration,
     Law,
+    ModelLaw,
+    ModelRule,
     RandomStart,
     Rule,
     Search,
+    SelectedLogistic,
+    SelectedSquares,
     SoftSelection,
     Start,
     TeacherStart,
+    WrongLabels,
+    WrongTargets,
 )
 from quenched.outliers.simulation import measure
 from quenched.outliers.theory import Branch, asymptote, curve, transitions
 
 __all__ = [
     "Branch", "CarriedStart", "Contaminated", "Fitted", "Flips", "Gibbs", "HardSelection", "Hebb", "Iteration", "Law",
-    "RandomStart", "Rule", "Search", "SoftSelection", "Start", "TeacherStart", "asymptote", "curve", "fit", "measure",
+    "ModelLaw", "ModelRule", "RandomStart", "Rule", "Search", "SelectedLogistic", "SelectedSquares", "SoftSelection",
+    "Start", "TeacherStart", "WrongLabels", "WrongTargets", "asymptote", "curve", "fit", "measure",
     "theory", "transitions",
 ]  # fmt: skip

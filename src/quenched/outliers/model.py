@@ -13,12 +13,14 @@ has finite $N$. Nothing here solves or trains. Not covered: a student with a wro
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import numpy as np
 
 from quenched.core import checks, random, verbs
-from quenched.core.types import InputError, Key, Real, double
+from quenched.core.types import InputError, Key, Real, double, is_traced
 
 
 class Law(checks.Declared):
@@ -175,6 +177,138 @@ class Flips(Search):
     """EM, then flips of single examples until none lowers the energy."""
 
 
+def _share(name: str, value: Any) -> None:
+    """Check that a share is at least 0 and below one half."""
+    if not is_traced(value) and not 0 <= checks.number(name, value) < 0.5:
+        raise InputError(f"Argument `{name}` must be at least 0 and below 0.5, but {value} was given.")
+
+
+class ModelLaw(checks.Declared):
+    """A world for selection around a model."""
+
+
+class WrongLabels(ModelLaw):
+    r"""Two Gaussian clusters with some labels flipped.
+
+    $\xi = S m B/\sqrt N + $ noise of unit variance in each direction, $|B|^2 = N$, and the label is $S$ but for a share
+    of the examples, where it is $-S$.
+
+    Attributes:
+        separation: $m$.
+        share: of flipped labels, below one half.
+    """
+
+    separation: Real = checks.declare(1.0)
+    share: Real = checks.declare(0.2, _share)
+
+    @double
+    def sample(self, key: Key, examples: int, *, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Examples `[examples, size]`, labels as given, and whether each is right; the teacher is the first axis."""
+        X, S, u = _examples(key, examples, size)
+        X[:, 0] += float(self.separation) * S
+        right = u >= float(self.share)
+        return X, np.where(right, S, -S), right
+
+
+class WrongTargets(ModelLaw):
+    r"""A linear teacher, and targets with two kinds of noise.
+
+    $y = \xi \cdot B/\sqrt N + $ noise, $\xi$ of unit variance in each direction, $|B|^2 = N$. The noise has the
+    variance $\sigma^2$, or for a share of the examples $\sigma^2 + \tau^2$.
+
+    Attributes:
+        noise: $\sigma$.
+        spread: $\tau$.
+        share: of the outliers, below one half.
+    """
+
+    noise: Real = checks.declare(0.2)
+    spread: Real = checks.declare(3.0)
+    share: Real = checks.declare(0.2, _share)
+
+    @double
+    def sample(self, key: Key, examples: int, *, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Examples `[examples, size]`, targets, and whether each is right; the teacher is the first axis."""
+        inputs, noise = jax.random.split(key)
+        X, _, u = _examples(inputs, examples, size)
+        g = random.normals(noise, examples, 2)
+        right = u >= float(self.share)
+        return X, X[:, 0] + float(self.noise) * g[:, 0] + np.where(right, 0.0, float(self.spread) * g[:, 1]), right
+
+
+def _examples(key: Key, examples: int, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Standard Gaussian rows, signs, and numbers between 0 and 1."""
+    examples = checks.whole("examples", examples, least=1)
+    size = checks.whole("size", size, least=1)
+    noise, labels, hidden = random.split(key, 3)
+    S = random.signs(labels, examples).astype(int)
+    return np.array(random.normals(noise, examples, size)), S, random.uniforms(hidden, examples)
+
+
+class ModelRule(checks.Declared):
+    """A student that selects examples around a model; `selection` is how: `SoftSelection()`, `HardSelection()`, or
+    `Hebb()`, to which every example counts."""
+
+    def __check_init__(self):
+        super().__check_init__()
+        selection = getattr(self, "selection", None)
+        checks.kind(
+            "selection", selection, (SoftSelection, HardSelection, Hebb), "SoftSelection(), HardSelection() or Hebb()"
+        )
+
+
+class SelectedLogistic(ModelRule):
+    r"""Logistic regression without intercept, with a background for wrong labels.
+
+    $$\mathcal H(J) = \tfrac\lambda2 |J|^2 - \sum_\mu \ln(1 + e^{h_\mu}) \ \text{(soft)} \quad \text{or} \quad
+    - \sum_\mu \max(h_\mu, 0) \ \text{(hard)}, \qquad h = \ln \frac{1}{1 + e^{-u}} - \ln \tau$$
+
+    with the field $u = S \xi \cdot J/\sqrt N$ and the probability $\tau$ of the label at which an example counts half:
+    $f/(1 - 2f)$ to soft selection, $f$ to hard selection. Without selection, $\mathcal H = \tfrac\lambda2 |J|^2 +
+    \sum \ln(1 + e^{-u})$.
+
+    Attributes:
+        ridge: $\lambda$.
+        outlier_fraction: $f$, the share of wrong labels that is assumed.
+        selection: how examples are selected.
+    """
+
+    ridge: Real = checks.declare(1.0)
+    outlier_fraction: Real = checks.declare(0.2, _share)
+    selection: Rule = eqx.field(default_factory=SoftSelection)
+
+
+class SelectedSquares(ModelRule):
+    r"""Least squares without intercept, with a background for wrong targets; hard selection is trimmed least squares.
+
+    $$\mathcal H(J) = \tfrac\lambda2 |J|^2 - \sum_\mu \ln(1 + e^{h_\mu}) \ \text{(soft)} \quad \text{or} \quad
+    - \sum_\mu \max(h_\mu, 0) \ \text{(hard)}, \qquad h = \frac{c^2 - r^2}{2 s^2}$$
+
+    with the residual $r = \xi \cdot J/\sqrt N - y$. Without selection, $\mathcal H = \tfrac\lambda2 |J|^2 +
+    \sum r^2/2s^2$.
+
+    Attributes:
+        ridge: $\lambda$.
+        cut: $c$, the residual at which an example counts half.
+        noise: $s$, the standard deviation of informative residuals that is assumed.
+        selection: how examples are selected.
+    """
+
+    ridge: Real = checks.declare(0.1)
+    cut: Real = checks.declare(1.0)
+    noise: Real = checks.declare(0.3)
+    selection: Rule = eqx.field(default_factory=SoftSelection)
+
+
+def _check_model(law: ModelLaw, rule: ModelRule) -> None:
+    """Check that a law and a rule go together."""
+    wanted = SelectedLogistic if isinstance(law, WrongLabels) else SelectedSquares
+    if not isinstance(rule, wanted):
+        raise InputError(
+            f"Argument `rule` must be {wanted.__name__}() with {type(law).__name__}(), but {rule!r} was given."
+        )
+
+
 SCIENCE = verbs.Science(
     "outliers",
     laws=(Contaminated, "Contaminated(gamma, eta)"),
@@ -193,6 +327,17 @@ SCIENCE = verbs.Science(
 )
 """What theory and simulation have in common. `free_energy` is the least energy over $N$, up to a constant that depends
 on the data only: $\\mathcal H/N$ as it stands in the rule's docstring."""
+
+
+MODELS = verbs.Science(
+    "outliers",
+    laws=((WrongLabels, WrongTargets), "WrongLabels() or WrongTargets()"),
+    rules=((SelectedLogistic, SelectedSquares), "SelectedLogistic() or SelectedSquares()"),
+    reports=SCIENCE.reports,
+    check=_check_model,
+    labels={**SCIENCE.labels, "share": "share of outliers", "ridge": r"ridge, $\lambda$"},
+)
+"""The same for selection around a model: the energy is that of the rule's docstring, over $N$."""
 
 
 def gamma_of(law: Contaminated, rule: Rule) -> Real:

@@ -53,6 +53,7 @@ OWN_PANELS = {
     "calibration": panels.show_calibration,
     "forecast": panels.show_forecast,
     "forecasts": panels.show_forecasts,
+    "selection": panels.show_doubtful,
     "density": panels.show_density,
     "conditional density": panels.show_density,
     "tree of fields": panels.show_edges,

@@ -1,7 +1,8 @@
-"""The panels of a forecast, of a density, of an annealing and of a calibration."""
+"""The panels of a forecast, of doubtful rows, of a density, of an annealing and of a calibration."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -117,6 +118,21 @@ def _note(data: xr.Dataset) -> str:
 def _is_known(data: xr.Dataset) -> np.ndarray:
     """Where there is a forecast."""
     return data["refused"].values.astype(str) == ""
+
+
+def show_doubtful(data: xr.Dataset) -> Panel:
+    """Probabilities of rows to be outliers in falling order, the share of outliers and its interval."""
+    a, n = data.attrs, data.sizes["rank"]
+    low, high, share = (n * float(a[f"outlier_fraction{end}"]) for end in ("_low", "_high", ""))
+    ends, note = np.array([0.0, 1.0]), plain(a.get("sentence", ""), LONGEST_REASON)
+    series = [Series("rows", Kind.theory, data["rank"].values, data["outlier_probability"].values)]
+    if a.get("told"):
+        band = Series("estimated number of outliers (80% interval)", Kind.band, np.array([low, high]), ends)
+        edges = {"low": np.zeros(2), "high": np.ones(2)}
+        series.insert(0, dataclasses.replace(band, **edges))
+        series.append(Series(band.label, Kind.reference, np.full(2, share), ends, group=band.label))
+    words = "rows, the most doubtful first", "probability that the row is an outlier"
+    return Panel(*words, tuple(series), ylim=(-0.02, 1.02), note=note, key=False)
 
 
 def show_density(data: xr.Dataset) -> Panel:

@@ -8,8 +8,8 @@ w = \frac{1}{1 + e^{-h}} \ \text{(soft)} \quad \text{or} \quad [h > 0] \ \text{(
 
 the E-step of the paper [dietrich1998, eqs. (24), (29)] with another likelihood. In one fold that holds all rows this
 is EM for the energy $-\sum_\mu \ln(1 + e^{h_\mu})$ or $-\sum_\mu \max(h_\mu, 0)$ and the fit's own penalty, which
-theory and simulation share. In several folds each row is judged by a model that was not fitted to it, so that a flexible model
-cannot vouch for the rows it has learned by heart.
+theory and simulation share. In several folds each row is judged by a model that was not fitted to it, so that a
+flexible model cannot vouch for the rows it has learned by heart.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def calibrate(real: np.ndarray, permuted: np.ndarray, omega: np.ndarray, copies:
         found.append(x)
     level = np.array(support) - np.max(support)
     i = int(np.argmax(level))
-    g, (log_a, b) = float(SHARES[i]), found[i]
+    g, (log_a, b) = float(SHARES[i]), found[i]  # g > 0 below: otherwise nothing is told
     told = g >= LEAST_SHARE and -level[0] >= LEAST_GAIN
     told = told and float(np.median(real) - np.median(permuted)) >= LEAST_SCORE
     if not told:

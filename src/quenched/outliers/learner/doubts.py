@@ -50,8 +50,9 @@ def find_clump(X: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
         return none
     if codes is not None:
         counts = np.bincount(codes[ball])
-        ball = ball & (codes == np.argmax(counts)) if counts.max() >= PURE * ball.sum() else none
-    return ball
+        if counts.max() < PURE * ball.sum():
+            return none
+    return distance <= 1.5 * radius
 
 
 def measure_crowding(X: np.ndarray, outlier: np.ndarray) -> float:

@@ -11,10 +11,10 @@ import xarray as xr
 
 from quenched.core import checks, random
 from quenched.core.ensemble import OnHost
-from quenched.core.types import Key, Outcome, double
+from quenched.core.types import InputError, Key, Outcome, double
 from quenched.outliers import model
 from quenched.outliers.learner import Freedom, Learned, Rows, State, learn
-from quenched.outliers.simulation import gibbs
+from quenched.outliers.simulation import gibbs, models
 
 ACCURACY, PASSES = 1e-13, 10_000
 """Of EM: what may be left to gain in the log-probability of an example, and the steps after which a run is stalled."""
@@ -81,15 +81,17 @@ def run_once(key: Key, point: Any, *, P: int, size: int, search: model.Search) -
 
 @double
 def measure(
-    law: model.Contaminated, rule: model.Rule, *, alpha: Any, size: int, runs: int, key: Key,
+    law: model.Contaminated | model.ModelLaw, rule: model.Rule | model.ModelRule, *, alpha: Any, size: int, runs: int,
+    key: Key,
     start: model.Start | None = None, search: model.Search | None = None, batch: int | None = None,
     executor: Any = None, folder: Any = None, **sweep: Any,
 ) -> xr.Dataset:  # fmt: skip
     r"""What students find on random samples with outliers.
 
     Args:
-        law: `Contaminated(gamma, eta)`.
-        rule: `SoftSelection()`, `HardSelection()`, `Hebb()` or `Gibbs()`.
+        law: `Contaminated(gamma, eta)`, or for selection around a model `WrongLabels()` or `WrongTargets()`.
+        rule: `SoftSelection()`, `HardSelection()`, `Hebb()` or `Gibbs()`; around a model `SelectedLogistic()` or
+            `SelectedSquares()`, the selection of the estimators with all examples in one fold and a known share.
         alpha: examples per dimension; $P = \alpha N$ is rounded to a whole number.
         size: the dimension $N$.
         runs: how many independent samples.
@@ -121,6 +123,12 @@ def measure(
         True
     """
     size = checks.whole("size", size, least=1)
+    if isinstance(law, model.ModelLaw):
+        if start is not None or search is not None:
+            raise InputError("Arguments `start` and `search` must not be given with selection around a model, "
+                             "which starts at all examples, but one is.")  # fmt: skip
+        how = {"batch": batch, "executor": executor, "folder": folder}
+        return models.measure(law, rule, alpha=alpha, size=size, runs=runs, key=key, sweep=sweep, **how)
     question = model.SCIENCE.ask(law, rule, sweep, alpha=alpha, through="eta")
     if start is None:
         start = model.TeacherStart() if isinstance(rule, model.HardSelection) else model.RandomStart()

@@ -11,19 +11,24 @@ import xarray as xr
 from quenched.core import checks
 from quenched.core.progress import track
 from quenched.core.types import InputError, Outcome, double
-from quenched.outliers.model import SCIENCE, Contaminated, Gibbs, Rule
+from quenched.outliers.model import SCIENCE, Contaminated, Gibbs, ModelLaw, ModelRule, Rule
+from quenched.outliers.theory import models
 from quenched.outliers.theory.branches import LARGEST, sort_names, trace
 from quenched.outliers.theory.setting import numbers
 from quenched.outliers.theory.state import THEORIES, Branch, State, check_branch, compute_hebb
 
 
 @double
-def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: Branch | str | None = None, **sweep: Any) -> xr.Dataset:
+def curve(
+    law: Contaminated | ModelLaw, rule: Rule | ModelRule, *, alpha: Any, branch: Branch | str | None = None,
+    **sweep: Any,
+) -> xr.Dataset:  # fmt: skip
     r"""Order parameters and errors in theory, branch by branch.
 
     Args:
-        law: the world.
-        rule: the student.
+        law: the world: `Contaminated()`, or for selection around a model `WrongLabels()` or `WrongTargets()`.
+        rule: the student, for the latter `SelectedLogistic()` or `SelectedSquares()`; of their states the one that is
+            nearest to the state without selection, from where the learner begins, and there are no branches.
         alpha: increasing sample sizes (examples per dimension), or one.
         branch: `Branch.informed`, `overfit` or `trivial`; by default all of them, along a dimension `branch`. `Hebb`
             has one state and no such dimension.
@@ -50,6 +55,8 @@ def curve(law: Contaminated, rule: Rule, *, alpha: Any, branch: Branch | str | N
         >>> [str(outcome) for outcome in curve.outcome.sel(branch="overfit").values]
         ['absent', 'converged']
     """
+    if isinstance(law, ModelLaw):
+        return models.curve(law, rule, alpha=alpha, branch=branch, **sweep)
     if branch is not None:
         check_branch(branch)
     question = SCIENCE.ask(law, rule, sweep, through="eta", alpha=alpha)

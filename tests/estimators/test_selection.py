@@ -1,0 +1,177 @@
+"""Selection around any estimator: scikit-learn's checks, what it finds, and what it says where it finds nothing."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, make_blobs
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from quenched.core.types import InputError
+from quenched.estimators import SelectionClassifier, SelectionRegressor
+from quenched.outliers import HardSelection, SoftSelection
+from quenched.outliers.learner import density, doubts
+from tests.estimators.checks import each_check
+
+FOLDED = {
+    "check_sample_weight_equivalence_on_dense_data": "folds are drawn over rows: a row of weight 2 is in one of them",
+}
+
+
+@each_check(
+    SelectionClassifier(LogisticRegression(), folds=2, max_iter=1),
+    SelectionRegressor(Ridge(), folds=2, max_iter=1),
+    expected=lambda estimator: FOLDED if isinstance(estimator, SelectionClassifier) else {},
+)
+def test_scikit_learn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        check(estimator)
+
+
+def cells(seed=0):
+    """Every fourth label wrong."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[:260], y[:260]
+    bad = np.random.default_rng(seed).permutation(len(y)) % 4 == 0
+    return StandardScaler().fit_transform(X), y, np.where(bad, 1 - y, y), bad
+
+
+@pytest.fixture(scope="module")
+def found():
+    X, _, noisy, _ = cells()
+    return SelectionClassifier(LogisticRegression(max_iter=500)).fit(X, noisy)
+
+
+def test_wrong_labels_are_found_and_counted(found):
+    X, y, noisy, bad = cells()
+    plain = LogisticRegression(max_iter=500).fit(X, noisy)
+    assert found.used_
+    assert found.score(X, y) > plain.score(X, y) + 0.02
+    assert roc_auc_score(bad, found.outlier_probability_) > 0.9
+    low, high = found.outlier_fraction_interval_
+    assert low <= bad.mean() <= high
+    assert found.told_
+    np.testing.assert_array_equal(found.selected_, np.where(found.outlier_probability_ > 0.5, 0.0, 1.0))
+    np.testing.assert_allclose(found.predict_proba(X).sum(axis=1), 1)
+
+
+def test_replaced_features_are_found_without_a_look_at_the_label():
+    X, y, _, bad = cells()
+    X = X.copy()
+    rng = np.random.default_rng(1)
+    X[bad] = np.column_stack([rng.choice(column, bad.sum()) for column in X.T])
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+    strange = density.compare(X, y, np.ones(len(y)), folds, np.random.default_rng(0))
+    assert strange.told
+    assert roc_auc_score(bad, strange.outlier) > 0.9
+    assert strange.share == pytest.approx(bad.mean(), abs=0.12)
+    clean = density.compare(cells()[0], y, np.ones(len(y)), folds, np.random.default_rng(0))
+    assert clean.share < 0.05
+
+
+def test_a_clump_is_a_warning_and_never_a_confident_score():
+    X, y = make_blobs(200, centers=[[0, 0, 0], [6, 0, 0]], random_state=0)
+    rng = np.random.default_rng(0)
+    X[:40] = [3, 12, 0] + 0.05 * rng.normal(size=(40, 3))
+    y[:40] = 1
+    with pytest.warns(UserWarning, match="40 rows lie in a tight ball"):
+        model = SelectionClassifier(LogisticRegression()).fit(X, y)
+    np.testing.assert_array_equal(np.flatnonzero(model.clump_), np.arange(40))
+    assert model.outlier_probability_[:40].min() >= 0.5
+    assert not doubts.find_clump(X[40:], y[40:]).any()
+    assert not doubts.find_clump(X, np.arange(200) % 2).any()  # of both labels
+
+
+def test_noise_is_told_from_outliers_and_the_share_is_not_invented():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 3)), rng.integers(0, 2, 120)
+    model = SelectionClassifier(LogisticRegression()).fit(X, y)  # labels that nothing explains
+    low, high = model.outlier_fraction_interval_
+    assert high - low > 0.35
+    assert not model.told_
+    assert "cannot be told" in model.sentence_
+
+
+def diabetes(kind):
+    X, y = load_diabetes(return_X_y=True)
+    bad = np.random.default_rng(0).permutation(len(y)) % 4 == 0
+    return X, y, np.where(bad & (kind == "shifted"), y + 500, y), bad
+
+
+def test_shifted_targets_do_not_pull():
+    X, y, noisy, bad = diabetes("shifted")
+    plain = Ridge(0.1).fit(X, noisy).score(X, y)
+    for selection in (SoftSelection(), HardSelection()):
+        model = SelectionRegressor(Ridge(0.1), selection=selection).fit(X, noisy)
+        assert model.score(X, y) > max(0.48, plain + 1)
+        assert model.outlier_probability_[bad].min() > 0.9
+        assert model.outlier_fraction_ == pytest.approx(bad.mean(), abs=0.04)
+
+
+def test_clean_targets_keep_all_rows():
+    X, y, _, _ = diabetes("clean")
+    model = SelectionRegressor(Ridge(0.1)).fit(X, y)
+    assert not model.used_
+    assert "Selection does not help here" in model.sentence_
+    assert np.all(model.selected_ == 1)
+    np.testing.assert_allclose(model.predict(X), Ridge(0.1).fit(X, y).predict(X))
+
+
+def test_a_model_at_fault_is_not_an_outlier():
+    """A kink that a line cannot follow: the rows beyond it lie together."""
+    x = np.linspace(0, 1, 300)
+    y = np.where(x < 0.8, 0.0, 30 * (x - 0.8)) + 0.05 * np.random.default_rng(0).normal(size=300)
+    model = SelectionRegressor(LinearRegression()).fit(x[:, None], y)
+    assert not model.used_
+    assert "lie next to each other" in model.sentence_
+
+
+@pytest.mark.parametrize("seeds", [(0, 0), (None, 0), (5, 5)])
+def test_the_same_seed_gives_the_same_selection(seeds):
+    X, _, noisy, _ = cells()
+    X, noisy = X[::2], noisy[::2]
+    one, two = (SelectionClassifier(LogisticRegression(), random_state=s, check=False).fit(X, noisy) for s in seeds)
+    np.testing.assert_array_equal(one.outlier_probability_, two.outlier_probability_)
+
+
+def test_pipelines_and_models_without_weights_do():
+    X, y, noisy, bad = cells()
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
+    soft = SelectionClassifier(pipeline, selection=SoftSelection(), check=False).fit(X, noisy)
+    assert soft.score(X, y) > 0.9
+    assert np.any((soft.selected_ > 0) & (soft.selected_ < 1))
+    near = SelectionClassifier(KNeighborsClassifier(7), check=False).fit(X, noisy)
+    assert roc_auc_score(bad, near.outlier_probability_) > 0.9
+
+
+def test_weights_count_and_rows_without_weight_are_absent(found):
+    X, _, noisy, _ = cells()
+    weights = np.ones(len(X))
+    weights[::5] = 0
+    model = SelectionClassifier(LogisticRegression(max_iter=500), check=False).fit(X, noisy, weights)
+    assert np.all(model.outlier_probability_[::5] == 1)
+    assert np.all(model.selected_[::5] == 0)
+    absent = SelectionClassifier(LogisticRegression(max_iter=500), check=False).fit(X[weights > 0], noisy[weights > 0])
+    np.testing.assert_allclose(model.predict_proba(X), absent.predict_proba(X))
+
+
+def test_errors_are_sentences():
+    X, _, noisy, _ = cells()
+    with pytest.raises(InputError, match="Argument `estimator` must have `predict_proba`, but LinearSVC does not"):
+        SelectionClassifier(LinearSVC()).fit(X, noisy)
+    with pytest.raises(InputError, match="Argument `estimator` must take `sample_weight`"):
+        SelectionRegressor(KNeighborsRegressor()).fit(X, X[:, 0])
+    with pytest.raises(InputError, match="Argument `selection` must be"):
+        SelectionClassifier(selection="hard").fit(X, noisy)
+    with pytest.raises(InputError, match="Argument `selection` must leave `gamma`"):
+        SelectionClassifier(selection=SoftSelection(gamma=1.0)).fit(X, noisy)
+    with pytest.raises(InputError, match="Argument `y` must have two classes"):
+        SelectionClassifier().fit(X, np.zeros(len(X)))
+    assert not hasattr(SelectionClassifier(LinearSVC()), "predict_proba")
