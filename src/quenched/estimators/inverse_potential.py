@@ -92,7 +92,7 @@ class InversePotential(DensityMixin, BaseEstimator):
         periodic: bool = False,
         symmetric: bool = False,
         reference: Callable[[Any], Any] | None = None,
-        points: int = 200,
+        points: int = 120,
         order: int | None = None,
         strength: float | None = None,
     ):

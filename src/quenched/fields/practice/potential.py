@@ -36,7 +36,7 @@ from quenched.fields.theory.laplace import laplace
 
 RATIO, LOST = 3.0, 12.0
 """Between strengths that are tried; and by how much the logarithm of the evidence falls before the search ends."""
-TOP = 0.1
+TOP = 1.0
 """At the strongest prior its smoothest mode is known to this many times the precision that the data give it: closer to
 infinite strength more trials would be alike, and count as if that were known beforehand."""
 MARGIN, REACH = 1.5, 3.0
@@ -304,5 +304,7 @@ def check_levels(count: Any, grid: Grid) -> int:
     """Check the number of levels asked for."""
     count = checks.whole("count", count, least=1)
     if count > grid.size:
-        raise InputError(f"Argument `count` must be at most {grid.size}, the points of the grid, but {count} was given.")
+        raise InputError(
+            f"Argument `count` must be at most {grid.size}, the points of the grid, but {count} was given."
+        )
     return count
