@@ -25,6 +25,7 @@ CASES = {
     "FieldDensity": ({"points": 32}, 1, None, ("score_samples",)),
     "FieldRegressor": ({"points": 32}, 1, Y, ("predict",)),
     "HardSelectionClassifier": ({}, 2, LABELS, ("predict", "predict_proba")),
+    "InversePotential": ({"points": 40, "strength": 1e-3}, 1, None, ("score_samples",)),
     "LVQClassifier": ({"fallback": False, "random_state": 0}, 2, LABELS, ("predict", "predict_proba")),
     "SoftSelectionClassifier": ({}, 2, LABELS, ("predict", "predict_proba")),
     "VQClusterer": ({"passes": 2, "random_state": 0}, 2, None, ("predict", "transform")),

@@ -210,6 +210,19 @@ ESTIMATORS = {
         fast={"points": 12},
     ),
     "HardSelectionClassifier": Estimator(estimators.HardSelectionClassifier, selection, targets=CLASSES),
+    "InversePotential": Estimator(
+        estimators.InversePotential,
+        {
+            "state": st.sampled_from(["ground", 0, 1]),
+            "mass": usual,
+            "bounds": st.sampled_from([None, (None, None)]),
+            "symmetric": st.booleans(),
+            "order": st.none() | st.just(4),
+            "strength": st.none() | usual,
+        },
+        columns=1,
+        fast={"points": 40, "strength": 1e-3},
+    ),
     "LVQClassifier": Estimator(
         estimators.LVQClassifier,
         {

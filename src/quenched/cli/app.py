@@ -235,6 +235,40 @@ def density(
 
 
 @command()
+def potential(
+    data: Annotated[Path | None, Argument(help="A CSV file; by default positions drawn in a double well.")] = None,
+    *,
+    column: Annotated[str | None, Option(help="The column with the measured positions.")] = None,
+    state: Annotated[str, Option(help="State in which they were measured: ground, or the number of a level.")] = (
+        "ground"
+    ),
+    temperature: Annotated[float | None, Option(help="Temperature of a canonical ensemble, as an energy.")] = None,
+    mass: Annotated[float, Option(help="Mass of the particle.")] = 1.0,
+    hbar: Annotated[float, Option(help="Planck's constant in the units of the data.")] = 1.0,
+    bounds: Annotated[str | None, Option(help="Ends of the box: LOW,HIGH; either may be omitted.")] = None,
+    periodic: Annotated[bool, Option("--periodic", help="The particle is on a ring from LOW to HIGH.")] = False,
+    symmetric: Annotated[bool, Option("--symmetric", help="The potential is even about the middle.")] = False,
+    reading: Reading,
+    delivery: Delivery,
+) -> None:
+    """In which potential were these positions of a quantum particle measured, and how certain is that?
+
+    The potential is smooth, and the data decide how smooth. Bands contain 90% of the probability.
+
+    Example: quenched potential positions.csv --column y --temperature 0.5 --plot potential.png
+    """
+    from quenched.cli import density, potential
+
+    table, called = potential.read(data, column, **dataclasses.asdict(reading))
+    settings = {"state": potential.state_of(state), "temperature": potential.number("temperature", temperature),
+                "mass": potential.number("mass", mass), "hbar": potential.number("hbar", hbar),
+                "bounds": density.ends(bounds, None), "periodic": periodic, "symmetric": symmetric}  # fmt: skip
+    with delivery.working(f"Learning from {called} ...", notes=table.notes):
+        result = potential.describe(table, **settings).assign_attrs(data=called)
+    return delivery.hand_over(result, show=potential.show, notes=table.notes)
+
+
+@command()
 def outliers(
     data: Annotated[Path | None, Argument(help="A CSV file.", show_default=False)] = None,
     *,

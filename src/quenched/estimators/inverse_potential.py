@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome, double
 from quenched.estimators.reading import generator_of, validated, weights_of
-from quenched.fields.model.grid import Dirichlet, Grid, Periodic
+from quenched.fields.model.grid import Dirichlet, Grid
 from quenched.fields.model.hamiltonian import Hamiltonian
 from quenched.fields.model.states import Canonical, Ground, State, Stationary
 from quenched.fields.practice import potential
@@ -92,7 +92,7 @@ class InversePotential(DensityMixin, BaseEstimator):
         periodic: bool = False,
         symmetric: bool = False,
         reference: Callable[[Any], Any] | None = None,
-        points: int = 200,
+        points: int = 120,
         order: int | None = None,
         strength: float | None = None,
     ):
@@ -148,7 +148,7 @@ class InversePotential(DensityMixin, BaseEstimator):
         self.density_ = found.density / width
         self.energies_, self.energy_deviations_ = unit * energies, unit * deviations
         self.strength_, self.log_evidence_ = found.mixture.best.strength, found.mixture.log_evidence
-        self.path_, self.outcome_ = found.mixture.path(), found.mixture.outcome
+        self.path_, self.outcome_ = found.mixture.path(), found.outcome
         if self.outcome_ != Outcome.converged:
             warnings.warn("Newton's method stalled at some strength; the potential may be inaccurate.",
                           ConvergenceWarning, stacklevel=2)  # fmt: skip

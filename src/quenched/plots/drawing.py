@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,13 +49,14 @@ LOWEST_PLAIN, HIGHEST_PLAIN = 1e-3, 1e7
 """Numbers between these are written without powers of ten."""
 
 
-OWN_PANELS = {
+OWN_PANELS: dict[str, Callable[[xr.Dataset], Panel | list[Panel]]] = {
     "calibration": panels.show_calibration,
     "forecast": panels.show_forecast,
     "forecasts": panels.show_forecasts,
     "selection": panels.show_doubtful,
     "density": panels.show_density,
     "conditional density": panels.show_density,
+    "potential": panels.show_potential,
     "tree of fields": panels.show_edges,
 }
 """Results that have a panel of their own, by their source."""
@@ -82,8 +83,8 @@ def plot(
     Args:
         *results: datasets from `curve`, `measure` or `asymptote`, in any number; or one from `forecast`; or the
             `splits_` of an annealed mixture or the `splits` of clusters, drawn as a tree; or what `describe` of a
-            fitted density or `metric` of learned prototypes gives; or one figure of a paper; or one from `transitions`
-            or `phase_lines`, drawn as one phase diagram with the names of its regions.
+            fitted density or potential, or `metric` of learned prototypes gives; or one figure of a paper; or one from
+            `transitions` or `phase_lines`, drawn as one phase diagram with the names of its regions.
         ax: axes to draw on, one for each variable; by default a new figure.
         variables: what to draw; by default every order parameter.
         x: the control on the abscissa; by default `alpha` or `examples`, or else the first swept control.
@@ -135,7 +136,9 @@ def _choose_panels(
     if len(datasets) == 1 and not variables and not x and phases.is_phase_diagram(datasets[0]):
         return ["the phase diagram"], [phases.show_lines(datasets[0])]
     if len(datasets) == 1 and source in OWN_PANELS and not variables and not x:
-        return [source], [OWN_PANELS[source](datasets[0])]
+        own = OWN_PANELS[source](datasets[0])
+        own = own if isinstance(own, list) else [own]
+        return [source] * len(own), own
     axis = x or choice.abscissa(datasets)
     names = list(variables or choice.variables(datasets, axis))
     if not names:

@@ -1,4 +1,4 @@
-"""The panels of a forecast, of doubtful rows, of a density, of an annealing and of a calibration."""
+"""The panels of forecasts, doubtful rows, densities, potentials, annealings and calibrations."""
 
 from __future__ import annotations
 
@@ -142,6 +142,28 @@ def show_density(data: xr.Dataset) -> Panel:
         return Panel(plain(data.attrs["given"]), column, _given(data), key=False)
     note = "The band is drawn from the first row to the last."
     return Panel(column, "probability density", _alone(data), key=False, note=note)
+
+
+def show_potential(data: xr.Dataset) -> list[Panel]:
+    """The potential with its levels, and the density of positions with a histogram."""
+    x, V, E = data["value"].values, data["potential"].values, data["energy"].values
+    column, edges = plain(data.attrs["column"]), data["edge"].values
+    seen = (x >= edges[0]) & (x <= edges[-1])
+    low, high = (np.where(seen, data[f"potential_{end}"].values, np.nan) for end in ("low", "high"))
+    ends = float(np.nanmin(low)), float(np.nanmax(high))
+    label = f"potential ({_share(data)} band)"
+    series = [Series(label, Kind.band, x, V, low=low, high=high), Series(label, Kind.theory, x, V)]
+    for energy in E[ends[1] > E]:
+        inside = V <= energy
+        series.append(
+            Series("levels", Kind.reference, x, np.where(inside, energy, np.nan), outcome=np.full(len(x), ""))
+        )
+    room, side = 0.05 * (ends[1] - ends[0]), 0.2 * float(edges[-1] - edges[0])
+    sides = max(float(x[0]), float(edges[0]) - side), min(float(x[-1]), float(edges[-1]) + side)
+    title = f"{int(data.attrs['rows']):,} positions in {plain(data.attrs['measured'])}"
+    over = Panel(column, "potential, less its mean", tuple(series), title, sides, (ends[0] - room, ends[1] + room),
+                 key=False)  # fmt: skip
+    return [over, Panel(column, "probability density", _alone(data), "where they are found", sides, key=False)]
 
 
 def _share(data: xr.Dataset) -> str:

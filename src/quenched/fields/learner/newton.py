@@ -174,7 +174,8 @@ def descend(
             if newton and positive_definite and not bounded and last_step:
                 arrived = arrived or (not on_points and gain < CLOSE)
                 break
-            if convex and newton and not bounded:
+            descends = convex or (found is not None and problem.likelihood.on_host)  # each look is dear: no line search
+            if descends and newton and not bounded:
                 length, there = _halved(land, c, at.energy, step, np.inf if whole else gain, noise)
                 if steep and length == 0.0:
                     step, gain = _damped(H, at.slope)

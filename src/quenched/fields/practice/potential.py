@@ -1,6 +1,7 @@
 r"""The potential in which positions were measured, and how certain it is.
 
-The prior is that the $k$-th derivative of $V$ is small, $p(V) \propto \exp(-\frac\lambda2 \int |\partial^k (V - V_0)|^2)$
+The prior is that the $k$-th derivative of $V - V_0$ is small,
+$$p(V) \propto \exp\Bigl(-\tfrac\lambda2 \int |\partial^k (V - V_0)|^2\Bigr) ,$$
 about a reference $V_0$. With order 3 and none, an oscillator costs nothing: at infinite strength the answer is the most
 probable harmonic potential. Strengths are weighed by evidence, and the answer is the mean over them; its uncertainty is
 that within each of them by Laplace's approximation, and that between them.
@@ -36,7 +37,7 @@ from quenched.fields.theory.laplace import laplace
 
 RATIO, LOST = 3.0, 12.0
 """Between strengths that are tried; and by how much the logarithm of the evidence falls before the search ends."""
-TOP = 0.1
+TOP = 1.0
 """At the strongest prior its smoothest mode is known to this many times the precision that the data give it: closer to
 infinite strength more trials would be alike, and count as if that were known beforehand."""
 MARGIN, REACH = 1.5, 3.0
@@ -101,6 +102,7 @@ class Reconstruction:
     Attributes:
         setting: what was asked.
         mixture: strengths and their shares.
+        outcome: whether all minima were found.
         potential: mean of $V$, with the mean zero under `density`.
         deviation: standard deviation of $V - \\langle V \\rangle$.
         density: of positions in that potential.
@@ -110,6 +112,7 @@ class Reconstruction:
 
     setting: Setting
     mixture: Mixture
+    outcome: Outcome
     potential: np.ndarray
     deviation: np.ndarray
     density: np.ndarray
@@ -192,7 +195,9 @@ def reconstruct(setting: Setting, rows: np.ndarray, weights: np.ndarray) -> Reco
     axis = setting.grid.axes[0]
     ends = axis.low, axis.high
     inside = _round(rows, axis) if isinstance(axis.ends, Periodic) else np.clip(rows, *ends)
-    data: Any = PositionData(inside, setting.state, setting.hamiltonian, weights).prepared(setting.grid)
+    data: Any = PositionData(
+        positions=inside, state=setting.state, hamiltonian=setting.hamiltonian, weights=weights
+    ).prepared(setting.grid)
     start = _start(setting, rows, weights)
     sure = _sureness(setting, data, start)
     strengths = [setting.strength] if setting.strength is not None else _strengths(setting, sure)
@@ -213,17 +218,7 @@ def reconstruct(setting: Setting, rows: np.ndarray, weights: np.ndarray) -> Reco
                          "give another reference, or a larger strength.")  # fmt: skip
     mixture = weigh(trials)
     data.check_bound(mixture.best.field)
-    found = _mean(setting, mixture)
-    stalled = lost and mixture.best.strength < max(lost)
-    return dataclasses.replace(found, mixture=_Stalled(**vars(mixture))) if stalled else found
-
-
-class _Stalled(Mixture):
-    """A mixture some of whose minima were not found."""
-
-    @property
-    def outcome(self) -> Outcome:
-        return Outcome.stalled
+    return _mean(setting, mixture, Outcome.stalled if lost else mixture.outcome)
 
 
 def _round(rows: np.ndarray, axis: Axis) -> np.ndarray:
@@ -276,7 +271,7 @@ def _attempt(setting: Setting, data: Any, modes: Modes, strength: float, start: 
     return Trial(setting.order, strength, 1.0, fit, laplace(problem, fit, unit_information=True))
 
 
-def _mean(setting: Setting, mixture: Mixture) -> Reconstruction:
+def _mean(setting: Setting, mixture: Mixture, outcome: Outcome) -> Reconstruction:
     """Mean and deviations over the strengths that have weight."""
     grid, state, h = setting.grid, setting.state, setting.hamiltonian
     kept = [i for i, share in enumerate(mixture.shares) if share > SMALL * mixture.shares.max()]
@@ -297,7 +292,7 @@ def _mean(setting: Setting, mixture: Mixture) -> Reconstruction:
         logs += [np.sqrt(share) * slopes, np.sqrt(share) * (np.log(density) - np.log(np.maximum(P, 1e-300)))[None]]
     every, slopes = np.concatenate(roots), np.concatenate(logs)
     spread, log_spread = (np.sqrt(np.sum(one**2, axis=0)) for one in (every, slopes))
-    return Reconstruction(setting, mixture, V, spread, P, log_spread, every)
+    return Reconstruction(setting, mixture, outcome, V, spread, P, log_spread, every)
 
 
 def check_levels(count: Any, grid: Grid) -> int:

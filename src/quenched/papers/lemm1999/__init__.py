@@ -1,5 +1,5 @@
-r"""Lemm, *Bayesian Field Theory* (1999): chapters 2 to 6 but for inverse quantum
-mechanics, and the density estimation of section 7.4.
+r"""Lemm, *Bayesian Field Theory* (1999): chapters 2 to 6, and the density estimation of
+section 7.4.
 
 Every figure computed again, and every number or statement the paper prints there with ours beside it. The paper's data
 are not available: 50 points of its true density are drawn with a fixed key. What it leaves open is chosen here and said

@@ -18,7 +18,7 @@ from quenched.fields.model.links import Density, LogDensity
 from quenched.fields.model.operators import Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
-from quenched.papers.lemm1999 import framework, gaussian, hyperparameters, regression, temperatures
+from quenched.papers.lemm1999 import framework, gaussian, hyperparameters, potentials, regression, temperatures
 from quenched.papers.lemm1999.examples import TWO, densities, normalised, roughness
 from quenched.papers.lemm1999.misprint import LATTICE, Misprint
 from quenched.papers.lemm1999.stationarity import over
@@ -26,7 +26,7 @@ from quenched.papers.lemm1999.stationarity import over
 
 def misprints() -> tuple[Misprint, ...]:
     """All of them."""
-    chapters = (framework, gaussian, regression, hyperparameters, temperatures)
+    chapters = (framework, gaussian, regression, potentials, hyperparameters, temperatures)
     others = [misprint for chapter in chapters for misprint in chapter.misprints()]
     ours = (*_of_entropies(), *_of_decisions(), *_of_energies(), *_of_regression(), *_of_propagators(), *_of_kernels())
     return (*others, *ours)

@@ -1,5 +1,5 @@
 """What the paper says, ours beside it: its figures here, chapters 2 and 3 in `framework`, `gaussian` and
-`regression`, section 6.3 in `temperatures`, chapter 4 and section 6.5 in `trial_spaces`, tables 3, 5 and 6 in `tables`.
+`regression`, section 3.9 and table 4 in `potentials`, section 6.3 in `temperatures`, chapter 4 and section 6.5 in `trial_spaces`, tables 3, 5 and 6 in `tables`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from quenched.papers.lemm1999.learning import LEARNING
 from quenched.papers.lemm1999.matrices import Gradient, Massive
 from quenched.papers.lemm1999.misprints import misprints
 from quenched.papers.lemm1999.mixtures import mixture_claims
+from quenched.papers.lemm1999.potentials import potential_claims
 from quenched.papers.lemm1999.regression import regression_claims
 from quenched.papers.lemm1999.stationarity import curvature, hessian
 from quenched.papers.lemm1999.tables import table_claims
@@ -67,6 +68,7 @@ def claims(*, quick: bool = False, figures: Iterable[Figure] = ()) -> tuple[Clai
         *_link_claims(made[4]),
         *gaussian_claims(),
         *regression_claims(made[5]),
+        *potential_claims(),
         *trial_space_claims(),
         *table_claims(),
         *hyperparameter_claims(made[6]),

@@ -1,6 +1,6 @@
 r"""Tables 3, 5 and 6 of the paper: problems, stationarity equations and parameterisations, each computed.
 
-The last row of table 3, inverse quantum mechanics, is not among them.
+The last row of table 3, inverse quantum mechanics, and table 4 are in `potentials`.
 """
 
 from __future__ import annotations
