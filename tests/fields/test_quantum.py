@@ -12,7 +12,7 @@ from quenched.fields.model.hamiltonian import Particle
 from tests.tolerances import EXACT, GRADIENT
 
 STEPS = 1e-6
-"""What steps in time leave: they are halved until the state changes by less than 1e-7."""
+"""What steps in time leave: they are halved until the state changes by less than this."""
 
 STATES = {
     "ground": fields.Ground(),

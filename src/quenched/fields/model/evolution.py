@@ -26,7 +26,7 @@ DRIFTS = (0.209515106613362, -0.143851773179818)
 """Shares of a step for which the potential and the kinetic energy act. [blanes2002, table 2]"""
 DENSE = 150
 """Points up to which a product with a matrix is as quick as transforms."""
-ACCURATE, MOST = 1e-7, 20
+ACCURATE, MOST = 1e-6, 20
 """Steps are halved until the state changes by less than this, and so often at most."""
 
 
