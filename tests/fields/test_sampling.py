@@ -18,6 +18,7 @@ LINE, OVER = f.Grid(given=[AXIS]), f.Grid(over=[AXIS])
 BOTH = f.Grid(given=[f.Axis(0, 1, points=3)], over=[f.Axis(0, 1, points=4)])
 TWO = f.Grid(given=[f.Axis(0, 1, points=6)], over=[f.Components(2)])
 PAIR = f.Grid(given=[f.Axis(0, 1, points=6), f.Components(2)])
+WELL = f.Grid(given=[f.Axis(-3, 3, points=13)])
 ROWS = np.linspace(0, 1, 20)
 SURE = 4.5
 """Deviations that chance exceeds in one of some tens of numbers once in ten thousand times."""
@@ -66,6 +67,10 @@ PROBLEMS = {
         f.Gaussian(_operator(PAIR)),
     ),
     "alternatives": _two_modes,
+    "positions": lambda: f.Problem(
+        f.PositionData([-1.0, 0.0, 0.5], f.Canonical(1.0)), f.Direct(WELL),
+        f.Gaussian(_operator(WELL), mean=WELL.axes[0].coordinates ** 2),
+    ),
     "potential": lambda: f.Problem(
         f.GaussianData(ROWS, ROWS, 0.1), f.Direct(LINE),
         f.Potential(f.Gradient(LINE), f.Huber(2.0, 0.3)) & f.Gaussian(f.Mass(LINE)),
@@ -88,7 +93,7 @@ def test_the_target_is_the_energy_of_the_problem(name):
         fields = posterior.fields(z)
         theirs = [float(problem.energy(jnp.asarray(one))) for one in fields]
     np.testing.assert_allclose(np.diff(mine), np.diff(theirs), atol=1e-9)
-    assert isinstance(posterior.target.data, WholeTerm) == (name == "potential")
+    assert isinstance(posterior.target.data, WholeTerm) == (name in ("positions", "potential"))
     np.testing.assert_allclose(posterior.coordinates(fields.reshape(3, -1)), z, atol=1e-6)
 
 
@@ -175,6 +180,14 @@ def test_ranks_are_uniform_where_those_of_laplace_are_not():
             for method in (f.LaplaceDraws(), f.NUTS())
         ]
         assert p[0] < 1e-3 < p[1], p
+
+
+def test_ranks_of_a_potential_are_uniform():
+    prior = f.Gaussian(_operator(WELL), mean=WELL.axes[0].coordinates ** 2)
+    problem = f.Problem(f.PositionData(np.linspace(-1, 1, 20), f.Canonical(1.0)), f.Direct(WELL), prior)
+    result = quenched.calibrate(problem, key=jax.random.key(0), runs=30)
+    assert result.p_value > 1e-3
+    assert int(result.failed) == 0
 
 
 def test_hyperparameters_are_drawn_with_the_field():

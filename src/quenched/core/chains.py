@@ -69,8 +69,8 @@ def _size(draws: np.ndarray) -> np.ndarray:
     total = chains * count
     off = draws - draws.mean(axis=1, keepdims=True)
     length = fft.next_fast_len(2 * count)
-    power = np.abs(fft.rfft(off, length, axis=1)) ** 2
-    covariance = fft.irfft(power, length, axis=1)[:, :count] / count
+    transformed = np.asarray(fft.rfft(off, length, axis=1))
+    covariance = np.asarray(fft.irfft(np.abs(transformed) ** 2, length, axis=1))[:, :count] / count
     within = covariance[:, 0].mean(axis=0) * count / (count - 1)
     whole = within * (count - 1) / count + draws.mean(axis=1).var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):

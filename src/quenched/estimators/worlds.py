@@ -82,11 +82,10 @@ def smooth(grid: Grid, order: int, strength: float | None, random: np.random.Ran
     values = grid.cell * np.ravel(modes.values)
     free = values == 0
     size = np.sqrt(np.sum(1 / values[~free]) / grid.size)  # at strength 1
-    if strength is None:
-        strength = (size / np.exp(random.uniform(*np.log(SIZES)))) ** 2
+    drawn = (size / np.exp(random.uniform(*np.log(SIZES)))) ** 2 if strength is None else strength
     c = random.normal(size=len(values))
     c[free] *= WIDTH * np.sqrt(grid.size)
-    c[~free] /= np.sqrt(strength * values[~free])
+    c[~free] /= np.sqrt(drawn * values[~free])
     return modes.field(c)
 
 
