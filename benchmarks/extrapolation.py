@@ -6,8 +6,8 @@ curves as they are in the data base (8 anchors an octave, means over 25 splits),
 of a user who has five splits with 500 test rows. The prior is learned anew for each of 18 folds of the tables and has
 never seen the table it is judged on; so is the widening of its intervals.
 
-Peers: the last value, and the families pow3, pow4, mmf4 and wbl4 with weights 1/se^2, each at the global minimum over a fine
-grid of its exponents (the other two numbers are closed); and one power law, averaged over its exponent with weights
+Peers: the last value, and the families pow3, pow4, mmf4 and wbl4 with weights 1/se^2, each at the global minimum over a
+grid of its exponents, refined twice (the other two numbers are closed); and one power law, averaged over its exponent with weights
 n^2/se^2.
 
     python -m benchmarks.extrapolation --curves PATH [--held-out FILE] [--every N]
@@ -26,43 +26,47 @@ from benchmarks import curves, learn_prior
 from benchmarks.page import table
 from quenched.forecasting import features, prior
 
-GRID = 40
+GRID, FINER, ZOOMS = 30, 9, 2
+"""Scales and exponents of the first grid, of the finer ones, and how many of these."""
+SCALES, EXPONENTS = (1e-3, 30.0), (0.02, 8.0)
+"""Their ranges; scales are in units of the last number of examples."""
 FAMILIES = ("last value", "pow3", "pow4", "mmf4", "wbl4")
 KINDS = ("dense and clean", "two points an octave, a user's noise")
 
 
-def shapes(family: str, n: np.ndarray) -> np.ndarray:
-    """The part of a family that its exponents determine, on a grid of them, `[K, P]`; the rest is linear."""
-    u, c = n / n.max(), np.geomspace(0.02, 8.0, GRID)[:, None, None]
-    s = np.geomspace(1e-3, 30.0, GRID)[:, None]
+def shapes(family: str, u: np.ndarray, s: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """The part of a family that its scale `s` and its exponent `c` determine, `[K, P]`; the rest is linear."""
+    s, c = s[:, None], c[:, None]
     if family == "pow3":
-        f = u ** -np.geomspace(0.01, 8.0, 4 * GRID)[:, None]
-    elif family == "pow4":
-        f = (u + s) ** -c
-    elif family == "mmf4":
-        f = 1 / (1 + (u / s) ** c)
-    else:
-        f = np.exp(-np.minimum((u / s) ** c, 60.0))
-    return f.reshape(-1, len(n))
+        return u**-c
+    if family == "pow4":
+        return (u + s) ** -c
+    return 1 / (1 + (u / s) ** c) if family == "mmf4" else np.exp(-np.minimum((u / s) ** c, 60.0))
 
 
 def fit(family: str, seen: curves.Curve, at: float) -> float:
-    """The error at a number of examples by a family fitted to a curve."""
+    """The error at a number of examples by a family fitted to a curve: a grid, and twice a finer one about the best."""
     if family == "last value":
         return float(seen.error[-1])
     assert seen.stderr is not None
     se = np.maximum(seen.stderr, 0.01 * seen.error + 1e-4)  # no point may count for all others
-    w = se**-2 / np.sum(se**-2)
-    # The shape at the horizon is evaluated with the curve, so that both have one scale.
-    f = shapes(family, np.append(seen.n, at) / seen.n[-1] * seen.n[-1])
-    ahead, f = f[:, -1], f[:, :-1]
-    mean, e = f @ w, float(w @ seen.error)
-    spread = (f * f) @ w - mean**2
-    b = ((f * seen.error) @ w - mean * e) / np.maximum(spread, 1e-14)
-    rss = float(w @ (seen.error - e) ** 2) - b**2 * spread
-    rss[spread < 1e-13] = np.inf
-    k = int(np.argmin(rss))
-    return float(np.clip(e + b[k] * (ahead[k] - mean[k]), 0.0, 2 * seen.error.max()))
+    w, u, e = se**-2 / np.sum(se**-2), np.append(seen.n, at) / seen.n[-1], seen.error
+    s, c = (np.linspace(*np.log(ends), GRID) for ends in (SCALES, EXPONENTS))
+    for _ in range(ZOOMS + 1):
+        both = np.stack(np.meshgrid(s[:1] if family == "pow3" else s, c)).reshape(2, -1)
+        f = shapes(family, u, *np.exp(both))
+        ahead, f = f[:, -1], f[:, :-1]
+        mean = f @ w
+        spread = (f * f) @ w - mean**2
+        b = ((f * e) @ w - mean * float(w @ e)) / np.maximum(spread, 1e-14)
+        rss = float(w @ (e - w @ e) ** 2) - b**2 * spread
+        rss[spread < 1e-13] = np.inf
+        k = int(np.argmin(rss))
+        found = float(w @ e) + b[k] * (ahead[k] - mean[k])
+        s, c = (
+            middle + np.linspace(-1, 1, FINER) * (v[1] - v[0]) for middle, v in zip(both[:, k], (s, c), strict=True)
+        )
+    return float(np.clip(found, 0.0, 2 * e.max()))
 
 
 def peers(known: list[curves.Curve]) -> np.ndarray:

@@ -225,7 +225,7 @@ def headline(result: xr.Dataset, target: str) -> str:
     known = result.isel(examples=_is_known(result))
     now = float((known["error"] / known["gain"]).values[0])
     if explains_nothing(a["explained"], a["explained_stderr"], rows):
-        constant = number(a.get("constant_error", 1.0))
+        constant = f"{a.get('constant_error', 1.0):.3g}"
         return (f"The inputs explain nothing of {target} that {rows:,} rows could show: the error is {number(now)}, "
                 f"where a constant answer has {constant}. More rows with the same columns are not known to "
                 "help.")  # fmt: skip

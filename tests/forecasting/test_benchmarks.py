@@ -1,0 +1,86 @@
+"""The benchmarks of forecasts: peers at their global minimum, noise as it is said to be, folds by table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks import curves, extrapolation, forecasts, learn_prior
+from quenched.forecasting import prior
+
+N = np.unique(np.geomspace(16, 4096, 65).round())
+
+
+def made(table, learner, seed=0):
+    draw = np.random.default_rng([table, learner, seed])
+    error = draw.uniform(0.05, 0.3) + draw.uniform(0.3, 1) * N ** -draw.uniform(0.3, 1)
+    return curves.Curve(table, learner, N, error * np.exp(0.01 * draw.standard_normal(len(N))), 0.01 * error, error / 3)
+
+
+MADE = [made(table, learner) for table in range(6) for learner in range(2)]
+
+
+@pytest.mark.parametrize("family", ["pow3", "pow4", "mmf4", "wbl4"])
+def test_a_family_is_found_again(family):
+    shape = {
+        "pow3": lambda n: n**-0.7,
+        "pow4": lambda n: 10 * (n + 50) ** -0.9,
+        "mmf4": lambda n: 1 / (1 + (n / 200) ** 1.3),
+        "wbl4": lambda n: np.exp(-((n / 300) ** 0.6)),
+    }[family]
+    error = 0.1 + shape(N)
+    seen = curves.Curve(0, 0, N, error, 0.01 * error, None)
+    assert (
+        abs(extrapolation.fit(family, seen, 4 * N[-1]) / (0.1 + shape(4 * N[-1])) - 1) < 0.005
+    )  # steps of the finest grid
+    assert extrapolation.fit("last value", seen, 4 * N[-1]) == error[-1]
+
+
+def test_thin_curves_have_two_points_an_octave_and_the_noise_of_five_splits():
+    curve = made(0, 0)._replace(error=np.full(len(N), 0.2), stderr=np.full(len(N), 0.004))
+    draw = np.random.default_rng(0)
+    found = np.stack([curves.thin(curve, draw).error for _ in range(2000)])
+    assert found.shape[1] == 17  # eight octaves
+    expected = 0.2 * 0.8 / (5 * 500) + (25 / 5 - 1) * 0.004**2
+    np.testing.assert_allclose(found.var(axis=0), expected, rtol=0.15)
+    assert curves.thin(curve, draw, noise=0.0).error.std() == 0
+
+
+def test_the_truth_is_not_seen_and_folds_are_tables():
+    for curve in MADE[:2]:
+        for horizon in curves.HORIZONS:
+            seen, truth = curves.parts(curve, horizon)
+            assert seen.n[-1] <= N[-1] / horizon
+            assert truth == curve.error[-1]
+    asked = curves.sample(MADE, learn=False)
+    fold = learn_prior.fold_of(asked.table, 3)
+    for table in range(6):
+        assert len(set(fold[asked.table == table])) == 1
+
+
+def test_a_prior_that_is_learned_beats_chance_on_tables_it_has_not_seen(monkeypatch):
+    for name, value in {"STEPS": 500, "BATCH": 128}.items():
+        monkeypatch.setattr(learn_prior, name, value)
+    lessons, asked = (learn_prior.Lessons(curves.sample(MADE, learn=True)), curves.sample(MADE, learn=False))
+    found = learn_prior.hold_out(lessons, asked, 2, 1)
+    error, inside, widths = extrapolation.judge(asked, found, 2)
+    last = np.array([np.abs(curves.parts(c, h)[0].error[-1] / c.error[-1] - 1) for c in MADE for h in (8, 16)])
+    far = asked.horizon >= 8
+    assert np.median(error[far]) < 0.7 * np.median(last)
+    q = prior.read_outputs(found, asked.rows, learn_prior.widening(asked, found), 0.8)
+    held = (q.low <= asked.truth) & (asked.truth <= q.high)
+    for horizon in curves.HORIZONS:  # on the tables that they were calibrated on, intervals hold just so many
+        assert abs(held[asked.horizon == horizon].mean() - 0.8) <= 1 / 12
+    assert np.all(widths > 0)
+    text = extrapolation.report(asked, error, inside, widths, np.ones((len(error), len(extrapolation.FAMILIES))))
+    assert "1.000 (1.00)" in text
+    assert found.shape[1] == len(prior.QUANTILES) + learn_prior.POINTS
+
+
+def test_a_better_method_has_a_ratio_below_one_and_a_small_p():
+    names = np.repeat(list("abcdefgh"), 20)
+    theirs = np.random.default_rng(0).exponential(size=160)
+    ratio, p = forecasts.bootstrap(theirs / 2, theirs, names)
+    assert ratio == 0.5
+    assert p == 0
+    assert forecasts.bootstrap(theirs, theirs, names) == (1.0, 1.0)
