@@ -11,7 +11,7 @@ import numpy as np
 
 def classifier(kind: str, prototypes: int) -> tuple[str, Callable[[tuple, dict], Any]]:
     """A model of prosemble with so many prototypes per class."""
-    from prosemble import models  # pyright: ignore[reportMissingImports]
+    from prosemble import models  # pyright: ignore
 
     def work(data: tuple, case: dict) -> list:
         parts = zip(data[::4], data[1::4], data[2::4], strict=True)

@@ -1,6 +1,7 @@
 """`LVQClassifier`: the fall back to class means, rejection, and the learned metric."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -73,7 +74,7 @@ def test_what_is_rejected_is_wrong_more_often():
 
 
 def test_the_learned_metric_is_data_and_a_picture():
-    data = load_iris(as_frame=True)
+    data: Any = load_iris(as_frame=True)
     model = LVQClassifier(GMLVQ(rank=2), standardize=True, random_state=0).fit(data.data, data.target)
     metric = model.metric()
     assert metric.column.values.tolist() == list(data.data.columns)

@@ -83,7 +83,7 @@ class LVQClassifier(ClassifierMixin, Prototypes):
 
     def __init__(
         self,
-        rule: Rule | None = None,
+        rule: Rule | Cost | None = None,
         *,
         prototypes_per_class: int | Mapping[Any, int] = 1,
         passes: int | None = None,
@@ -184,11 +184,13 @@ class LVQClassifier(ClassifierMixin, Prototypes):
             {"prototypes_per_class": self._per_class(), "window": self._window(rule)},
         )
         fitted = self._learn(rule, (Z, labels[codes]), weights, key=key, start=start, **order, **options)
-        self.held_out_, self.fallback_ = None, False
+        self.held_out_: Any = None
+        self.fallback_ = False
         if checks.flag("fallback", self.fallback) and whole:
             options |= {**order, "key": jax.random.fold_in(key, 1)}
             fitted = self._compare(rule, fitted, (Z, labels[codes]), weights, options)
-        self._fitted, self.metric_ = fitted, fitted.metric
+        self._fitted = fitted
+        self.metric_: Any = fitted.metric
         self.prototypes_ = self._units.back(fitted.prototypes)
         self.prototype_labels_ = self.classes_[np.searchsorted(labels, fitted.labels)]
         squared = self._squared(Z)

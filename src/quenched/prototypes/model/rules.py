@@ -131,14 +131,12 @@ class LVQ21(Rule):
         window: $\omega$; by default there is none and both prototypes move at every example.
     """
 
-    window: Any = eqx.field(converter=lambda value: None if value is None else real(value), default=None)
+    window: Real | None = checks.declare(None)
     all_move: ClassVar[bool] = True
 
     def __check_init__(self):
         if self.labels is not None and len(self.labels) != 2:
             raise InputError(f"Argument `labels` of LVQ21 must name two prototypes, but {self.labels} was given.")
-        if self.window is not None:
-            checks.positive("window", self.window)
 
     def g(self, S: Any, sigma: Any) -> Any:
         """+1 for the own class, -1 otherwise."""

@@ -67,7 +67,8 @@ def asymptote(
         outcome `absent`. Off the line, rules other than VQ, LVQ1 and LVQ+ may have more.
 
         Of `LVQ21` without a window prototypes run away: the outcome is `diverged`, `error` is its limit all the same,
-        `R` and `Q` are NaN where they have none, and `growth` is the rate at which the faster prototype leaves.
+        `R` and `Q` are NaN where they have none, and `growth` is the rate at which the faster prototype leaves. With a
+        window they part ever more slowly; the outcome is then mostly `stalled`.
     """
     question = SCIENCE.ask(law, online(rule), sweep)
     start, small_rate = start_of(start), checks.flag("small_rate", small_rate)
