@@ -34,7 +34,8 @@ def _weights_argument(estimator: Any) -> str | None:
 
 def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Any:
     """A fitted clone; weights are given only where they differ."""
-    model, name = clone(estimator), _weights_argument(estimator)
+    model: Any = clone(estimator)
+    name = _weights_argument(estimator)
     if name is None or np.all(weights == weights[0]):
         return model.fit(X, y)
     return model.fit(X, y, **{name: weights})
