@@ -11,7 +11,7 @@ import pandas as pd
 from hypothesis import strategies as st
 from scipy import sparse
 
-from quenched import estimators, mixtures, prototypes
+from quenched import estimators, mixtures, outliers, prototypes
 from tests.properties.arguments import usual
 
 ROWS = 24
@@ -140,6 +140,13 @@ selection = {
     "accuracy": st.floats(1e-6, 1e-2),
     "max_iter": st.integers(1, 50),
 }
+AROUND = {
+    "selection": st.sampled_from([None, outliers.SoftSelection(), outliers.HardSelection()]),
+    "folds": st.integers(2, 4),
+    "check": st.booleans(),
+    "max_iter": st.integers(1, 3),
+    "random_state": st.none() | st.integers(0, 9),
+}
 ESTIMATORS = {
     "AnnealedMixture": Estimator(
         estimators.AnnealedMixture,
@@ -238,6 +245,18 @@ ESTIMATORS = {
             "random_state": st.none() | st.integers(0, 9),
         },
         targets=CLASSES,
+    ),
+    "SelectionClassifier": Estimator(
+        estimators.SelectionClassifier,
+        AROUND,
+        targets=CLASSES,
+        fast={"folds": 2, "max_iter": 1, "check": False},
+    ),
+    "SelectionRegressor": Estimator(
+        estimators.SelectionRegressor,
+        AROUND,
+        targets=VALUES,
+        fast={"folds": 2, "max_iter": 1},
     ),
     "SoftSelectionClassifier": Estimator(estimators.SoftSelectionClassifier, selection, targets=CLASSES),
     "VQClusterer": Estimator(

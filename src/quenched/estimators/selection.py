@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from quenched.core import checks
 from quenched.core.types import InputError
-from quenched.estimators.reading import generator_of, validated, weights_of
+from quenched.estimators.reading import bounded, generator_of, validated, weights_of
 from quenched.outliers import learner
 from quenched.outliers.learner import Selection
 from quenched.outliers.model import HardSelection, Rule, SoftSelection
@@ -34,7 +34,8 @@ def _weights_argument(estimator: Any) -> str | None:
 
 def _fit(estimator: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> Any:
     """A fitted clone; weights are given only where they differ."""
-    model, name = clone(estimator), _weights_argument(estimator)
+    model: Any = clone(estimator)
+    name = _weights_argument(estimator)
     if name is None or np.all(weights == weights[0]):
         return model.fit(X, y)
     return model.fit(X, y, **{name: weights})
@@ -99,7 +100,7 @@ class _Selecting(MetaEstimatorMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """What the fitted estimator predicts for each row `[n]`."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(validated(self, X, reset=False))
+        return self.estimator_.predict(bounded(validated(self, X, reset=False)))
 
 
 class SelectionClassifier(ClassifierMixin, _Selecting):
@@ -175,6 +176,7 @@ class SelectionClassifier(ClassifierMixin, _Selecting):
             The estimator.
         """
         X, y = validated(self, X, y)
+        bounded(X)
         check_classification_targets(y)
         weights = weights_of(sample_weight, X)
         present = weights > 0
@@ -214,7 +216,7 @@ class SelectionClassifier(ClassifierMixin, _Selecting):
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class `[n, K]`, were the row informative."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_proba(validated(self, X, reset=False))
+        return self.estimator_.predict_proba(bounded(validated(self, X, reset=False)))
 
 
 class SelectionRegressor(RegressorMixin, _Selecting):
@@ -269,6 +271,7 @@ class SelectionRegressor(RegressorMixin, _Selecting):
             The estimator.
         """
         X, y = validated(self, X, y, y_numeric=True, ensure_min_samples=2)
+        bounded(X)
         y = np.asarray(y, float)
         weights = weights_of(sample_weight, X)
         present = weights > 0

@@ -86,7 +86,9 @@ def iterate(
         accuracy: change of a weight at which it stops.
         keep: what is made of new weights, such as some rows of each class kept.
     """
-    w = np.ones(len(omega)) if start is None else start
+    last = w = np.ones(len(omega)) if start is None else start
+    predicted: Any = None
+    verdict: Any = None
     for t in range(1, passes + 1):
         predicted = predict(fit, folds, omega * w)
         verdict = judge(predicted)
@@ -95,7 +97,7 @@ def iterate(
         if np.max(np.abs(new - w)) <= accuracy:
             return Selected(w, predicted, verdict, t, Outcome.converged)
         last, w = w, new
-    return Selected(last, predicted, verdict, passes, Outcome.stalled)  # pyright: ignore[reportPossiblyUnbound]
+    return Selected(last, predicted, verdict, passes, Outcome.stalled)
 
 
 def threshold(rule: Rule, f: Any, K: int) -> Any:

@@ -289,10 +289,10 @@ def _starts(
     distance = np.linalg.norm(X - np.median(X, axis=0), axis=1)
     found = [np.ones(n), (distance <= np.median(distance)).astype(float)]
     for _ in range(STARTS):
-        rows = generator.permutation(n)[: max(2 * d + 2, n // 10)]
+        near, rows = np.ones(n, bool), generator.permutation(n)[: max(2 * d + 2, n // 10)]
         for _ in range(CONCENTRATIONS):
             r = np.abs(targets - fit(rows, omega[rows])(np.arange(n)))
             near = r <= np.quantile(r, KEPT)
             rows = np.flatnonzero(near)
-        found.append(near.astype(float))  # pyright: ignore[reportPossiblyUnbound]
+        found.append(near.astype(float))
     return found

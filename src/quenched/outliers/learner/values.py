@@ -58,19 +58,20 @@ class Values:
         y, omega, total = self.targets, self.omega, self.omega.sum()
         low = max(float(1.4826 * median_abs_deviation(y)) ** 2, 0.25 * float(np.var(y)), 1e-300)
         p = np.where(np.abs(r) <= np.quantile(np.abs(r), 0.7), 0.95, 0.05)
+        f, s2, m, v = self._maximize(p, r, low)
         for _ in range(STEPS):
+            last, p = p, expit(np.log1p(-f) + normal(r, 0.0, s2) - np.log(f) - normal(y, m, v))
             f, s2, m, v = self._maximize(p, r, low)
-            a, b = np.log1p(-f) + normal(r, 0.0, s2), np.log(f) + normal(y, m, v)
-            last, p = p, expit(a - b)
             if np.max(np.abs(p - last)) < ACCURACY:
                 break
-        level = float(omega @ np.logaddexp(a, b) / total)  # pyright: ignore[reportPossiblyUnbound]
-        inside, outside = normal(r, 0.0, s2), normal(y, m, v)  # pyright: ignore[reportPossiblyUnbound]
+        a, b = np.log1p(-f) + normal(r, 0.0, s2), np.log(f) + normal(y, m, v)
+        level = float(omega @ np.logaddexp(a, b) / total)
+        inside, outside = normal(r, 0.0, s2), normal(y, m, v)
         with np.errstate(divide="ignore"):
             logs = np.log1p(-SHARES)[:, None] + inside, np.log(SHARES)[:, None] + outside
         support = np.logaddexp(*logs) @ omega
-        about = Scales(float(np.sqrt(s2)), m, float(np.sqrt(v)), support - support.max())  # pyright: ignore
-        return Verdict(a - b, 1 - p, f, level, about)  # pyright: ignore[reportPossiblyUnbound]
+        about = Scales(float(np.sqrt(s2)), m, float(np.sqrt(v)), support - support.max())
+        return Verdict(a - b, expit(b - a), f, level, about)
 
     def _maximize(self, p: np.ndarray, r: np.ndarray, low: float) -> tuple[float, float, float, float]:
         """The M-step of the four numbers; one row more of each kind, and an outlier more in the middle."""

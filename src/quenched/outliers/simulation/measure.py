@@ -128,7 +128,9 @@ def measure(
             raise InputError("Arguments `start` and `search` must not be given with selection around a model, "
                              "which starts at all examples, but one is.")  # fmt: skip
         how = {"batch": batch, "executor": executor, "folder": folder}
-        return models.measure(law, rule, alpha=alpha, size=size, runs=runs, key=key, sweep=sweep, **how)
+        model.MODELS.check_pair(law, rule)
+        around: Any = rule
+        return models.measure(law, around, alpha=alpha, size=size, runs=runs, key=key, sweep=sweep, **how)
     question = model.SCIENCE.ask(law, rule, sweep, alpha=alpha, through="eta")
     if start is None:
         start = model.TeacherStart() if isinstance(rule, model.HardSelection) else model.RandomStart()

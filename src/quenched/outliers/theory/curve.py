@@ -56,7 +56,8 @@ def curve(
         ['absent', 'converged']
     """
     if isinstance(law, ModelLaw):
-        return models.curve(law, rule, alpha=alpha, branch=branch, **sweep)
+        around: Any = rule
+        return models.curve(law, around, alpha=alpha, branch=branch, **sweep)
     if branch is not None:
         check_branch(branch)
     question = SCIENCE.ask(law, rule, sweep, through="eta", alpha=alpha)
@@ -64,7 +65,8 @@ def curve(
     checks.positive("alpha", alphas)
     if np.any(np.abs(etas) > LARGEST):
         raise InputError(f"Argument `eta` must lie between {-LARGEST:g} and {LARGEST:g}, but {etas} was given.")
-    theory = THEORIES.get(type(rule))
+    student: Any = type(rule)
+    theory = THEORIES.get(student)
     if theory is None:
         if branch not in (None, "informed"):
             raise InputError(f"Argument `branch` must be informed for {type(rule).__name__}, but {branch!r} was given.")
