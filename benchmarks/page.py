@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES = (
+PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, POTENTIALS = (
     "<!-- peers -->",
     "<!-- benchmarks -->",
     "<!-- forecasts -->",
@@ -18,10 +18,11 @@ PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES = (
     "<!-- columns -->",
     "<!-- templates -->",
     "<!-- images -->",
+    "<!-- potentials -->",
 )
 """Above the first mark stands what is written by hand; below them what `benchmarks.peers`, `benchmarks`,
 `benchmarks.forecast_splits`, `benchmarks.trust`, `benchmarks.calibration`, `benchmarks.columns`,
-`benchmarks.templates` and `benchmarks.images` write."""
+`benchmarks.templates`, `benchmarks.images` and `benchmarks.potentials` write."""
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence]) -> str:
@@ -38,7 +39,7 @@ def machine() -> str:
 
 def section(text: str, mark: str) -> str:
     """What stands below a mark, up to the next."""
-    marks = (PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES)
+    marks = (PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, POTENTIALS)
     below = text.split(mark)[1]
     for other in marks[marks.index(mark) + 1 :]:
         below = below.split(other)[0]
