@@ -39,8 +39,8 @@ mean, both weighed by the density. Error of the density: the integral of its dif
 oscillator as wide as the density."""
 """What was done."""
 WORDS = """iDEA moves the potential by the difference of densities to a power, step by step; ours takes Newton's steps with exact
-second derivatives. iDEA also inverts densities of several electrons, of Hartree-Fock and in time, which ours does not. Where both stop, the density is the same to a millionth, and
-the errors of the potential come from the tails, where hardly any of it is."""
+second derivatives. iDEA also inverts densities of several electrons, of Hartree-Fock and in time, which ours does not. Where both stop, densities
+are right to a millionth."""
 """What the page says about the numbers."""
 
 

@@ -423,6 +423,8 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "fields.levels": st.none() | st.just((0, 2)),
     "fields.temperature": positive,
     "fields.positions": st.just([0.1, 0.2]),
+    "Hartree.interaction": square | st.just(lambda distance: np.exp(-distance)),
+    "Hartree.particles": st.integers(1, 3),
     "Evolving.initial": st.just(fields.Packet(0.5, 0.1)) | st.just(np.ones(8)),
     "fields.times": st.just([0.1, 0.2]),
     "fields.momentum": usual,

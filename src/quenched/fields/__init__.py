@@ -28,6 +28,7 @@ from quenched.fields.model.families import (
 from quenched.fields.model.filters import Convolution, Derivative, FilterBank, Gradient
 from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
 from quenched.fields.model.hamiltonian import Hamiltonian
+from quenched.fields.model.hartree import Hartree
 from quenched.fields.model.hyper import Hyper
 from quenched.fields.model.hyperpriors import Choice, Flat, Gamma, Hyperprior, LogFlat, LogNormal, Normal, Power
 from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity, TrueFunction, TruePotential
@@ -147,6 +148,7 @@ __all__ = [
     "Ground",
     "Hamiltonian",
     "Harmonic",
+    "Hartree",
     "Huber",
     "HuberNoise",
     "Hyper",

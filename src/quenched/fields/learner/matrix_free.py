@@ -61,7 +61,7 @@ class MatrixFree(Solver):
         return [_arrive(problem, self, one, tolerance, max_steps) for one in starts or usual(problem)]
 
     @abc.abstractmethod
-    def minimise(self, task: Task | HostTask, field: Array, enough: float, max_steps: int) -> Descent:
+    def minimise(self, task: Task | HostTask, field: Any, enough: float, max_steps: int) -> Descent:
         """Where the iteration arrives from a field.
 
         Args:
@@ -93,7 +93,7 @@ class Task:
         """The field where JAX computes."""
         return jnp.asarray(field)
 
-    def look(self, field: Array) -> tuple[Array, tuple[float, float, Array]]:
+    def look(self, field: Any) -> tuple[Any, tuple[float, float, Any]]:
         """The projected field; energy, the part of the data, slope."""
         field, (energy, loss), slope = _look(self.problem, field)
         return field, (float(energy), float(loss), slope)
@@ -132,7 +132,7 @@ class NewtonCG(MatrixFree):
         True
     """
 
-    def minimise(self, task: Task | HostTask, field: Array, enough: float, max_steps: int) -> Descent:
+    def minimise(self, task: Task | HostTask, field: Any, enough: float, max_steps: int) -> Descent:
         """By steps that are halved until the energy falls."""
         field, (energy, loss, slope) = task.look(field)
         norm, products, steps = _norm(slope), 0, []
@@ -169,7 +169,7 @@ class LBFGS(MatrixFree):
     def __check_init__(self):
         checks.whole("history", self.history, least=1)
 
-    def minimise(self, task: Task | HostTask, field: Array, enough: float, max_steps: int) -> Descent:
+    def minimise(self, task: Task | HostTask, field: Any, enough: float, max_steps: int) -> Descent:
         """In rounds, each with its own preconditioner; when energies are only rounding, steps are taken whole."""
         if isinstance(task, HostTask):
             raise InputError("Argument `method` must be NewtonCG() or Newton() for a quantum system, but LBFGS() was "
@@ -245,13 +245,13 @@ def _first(start: Any, problem: Problem) -> np.ndarray:
     return begin(start, problem)
 
 
-def _norm(field: Array) -> float:
+def _norm(field: Any) -> float:
     return float(jnp.linalg.norm(field))
 
 
 def _shorten(
-    task: Task | HostTask, field: Array, step: Array, energy: float, norm: float, slope: float
-) -> tuple[Array, tuple[float, float, Array], float] | None:
+    task: Task | HostTask, field: Any, step: Any, energy: float, norm: float, slope: float
+) -> tuple[Any, tuple[float, float, Any], float] | None:
     """Where a step leads that lowers the energy; below the rounding of energies, one that lowers the slope."""
     length = 1.0
     while length >= SHORTEST:

@@ -14,7 +14,8 @@ import numpy as np
 
 from quenched.core.types import QUICK, Array, double
 from quenched.fields.learner.starts import Uniform, begin
-from quenched.fields.model.operators import Mass, Waves
+from quenched.fields.model.either import templates_of, uncertain
+from quenched.fields.model.operators import Mass, Operator, Waves
 from quenched.fields.model.preconditioner import RIDGE, resembling
 from quenched.fields.model.priors import Prior
 from quenched.fields.model.problem import Problem
@@ -32,23 +33,23 @@ class HostTask:
 
     def __init__(self, problem: Problem):
         self.problem = problem
-        self.waves: Waves = resembling(Mass(problem.grid, 0.0) if problem.parts is None else problem.operator)
+        self.waves: Waves = resembling(_operator(problem))
         self.signs = np.random.default_rng(0).choice([-1.0, 1.0], size=problem.grid.size)
 
     def scale(self) -> float:
         """The norm of the slope of the data where nothing is known."""
         return float(np.linalg.norm(self.problem.expand_data(begin(Uniform(), self.problem))[1]))
 
-    def place(self, field: np.ndarray) -> np.ndarray:
+    def place(self, field: np.ndarray) -> Any:
         """It is there."""
         return np.asarray(field)
 
-    def look(self, field: np.ndarray) -> tuple[np.ndarray, tuple[float, float, np.ndarray]]:
+    def look(self, field: Any) -> tuple[Any, tuple[float, float, Any]]:
         """The field; energy, the part of the data, slope."""
         at = self.problem.expand(field)
         return field, (at.energy, at.loss, at.slope.reshape(field.shape))
 
-    def direction(self, field: np.ndarray, slope: np.ndarray, share: float) -> tuple[np.ndarray, int]:
+    def direction(self, field: Any, slope: Any, share: float) -> tuple[Any, int]:
         """Newton's step by conjugate gradients, which end where the curvature is negative, and the products it took."""
         curvature = self.problem.expand_data(field)[2]
         prior, solve = self._prior(field), self._preconditioner(curvature)
@@ -81,6 +82,13 @@ class HostTask:
             return lambda v: _product(self.problem.prior, field, v.reshape(field.shape)).ravel()
         operator = self.problem.operator
         return lambda v: grid.cell * np.asarray(operator.apply(v.reshape(field.shape))).ravel()
+
+
+def _operator(problem: Problem) -> Operator:
+    """That of the prior, of its first alternative, or none."""
+    if problem.parts is not None:
+        return problem.operator
+    return templates_of(problem.prior)[0][0].operator if uncertain(problem.prior) else Mass(problem.grid, 0.0)
 
 
 @double

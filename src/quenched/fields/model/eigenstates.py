@@ -6,14 +6,21 @@ from collections.abc import Callable
 
 import numpy as np
 
+from quenched.core.types import InputError
+
 ACCURACY = 1e-10
 """Norm of residuals of eigenvectors, as a share of their energy above the bottom."""
-SOLVED, MOST = 1e-11, 2000
-"""Residual of linear equations, as a share of the right side; and products at most."""
+SOLVED, ROUGHLY, MOST = 1e-11, 1e-8, 2000
+"""Residual of linear equations, as a share of the right side; what is accepted after so many products."""
 ROUNDS, ROOM = 400, 4
 """Expansions of the basis at most; and how many blocks the basis has before it is thinned out."""
 ROUNDING = 1e-13
 """Noise of a residual, as a share of the largest eigenvalue in the basis."""
+
+
+class UnresolvedError(InputError):
+    """States that cannot be told apart from others."""
+
 
 Product = Callable[[np.ndarray], np.ndarray]
 
@@ -41,7 +48,7 @@ def davidson(
         Energies `[count]`, ascending, and unit vectors as rows.
 
     Raises:
-        RuntimeError: if the iteration does not converge.
+        UnresolvedError: if the iteration does not converge.
     """
     block = len(start)
     V = _orthonormal(start, np.zeros((0, start.shape[1])))
@@ -65,7 +72,8 @@ def davidson(
         if len(new) == 0:
             return E[:count], X[:count]
         before, V, AV = X, np.concatenate([V, new]), np.concatenate([AV, product(new)])
-    raise RuntimeError("Davidson's method did not find the lowest states.")
+    raise UnresolvedError(f"The lowest {count} states must be apart from those above, but {ROUNDS} steps did not find "
+                          "them.")  # fmt: skip
 
 
 def _orthonormal(rows: np.ndarray, beside: np.ndarray) -> np.ndarray:
@@ -89,7 +97,7 @@ def conjugate_gradients(product: Product, precondition: Product, right: np.ndarr
     for _ in range(MOST):
         late = np.linalg.norm(r, axis=-1, keepdims=True) > enough
         if not np.any(late):
-            break
+            return x
         Ap = product(p)
         bend = np.sum(p * Ap, axis=-1, keepdims=True)
         length = np.where(late & (bend > 0), rz / np.where(bend > 0, bend, 1.0), 0.0)
@@ -97,4 +105,6 @@ def conjugate_gradients(product: Product, precondition: Product, right: np.ndarr
         z = precondition(r)
         new = np.sum(r * z, axis=-1, keepdims=True)
         p, rz = z + np.where(rz > 0, new / np.where(rz > 0, rz, 1.0), 0.0) * p, new
-    return x
+    if np.all(np.linalg.norm(r, axis=-1, keepdims=True) <= ROUGHLY / SOLVED * enough):
+        return x
+    raise UnresolvedError("The state must be apart from those above, but they are too close for its derivatives.")

@@ -108,7 +108,8 @@ class Hamiltonian:
 def _kinetic(hamiltonian: Hamiltonian, grid: Grid) -> Waves:
     if any(axis.tails is not None for axis in grid.axes):
         raise InputError("The grid of a potential must be a lattice, but one of its axes has `tails`.")
-    masses = np.broadcast_to(hamiltonian.mass, len(grid.axes)) if np.ndim(hamiltonian.mass) == 0 else hamiltonian.mass
+    masses = np.ravel(hamiltonian.mass)
+    masses = np.repeat(masses, len(grid.axes)) if np.ndim(hamiltonian.mass) == 0 else masses
     if len(masses) != len(grid.axes):
         raise InputError(f"Argument `mass` must be one number or one for each of the {len(grid.axes)} axes, but it has "
                          f"{len(masses)}.")  # fmt: skip

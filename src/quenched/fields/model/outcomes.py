@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from quenched.core.types import Array, InputError
+from quenched.fields.model.eigenstates import UnresolvedError
 from quenched.fields.model.expansion import Curvature
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.hamiltonian import Hamiltonian, Particle
@@ -97,9 +98,6 @@ class QuantumData(Likelihood):
     links: ClassVar[tuple[type[Link], ...]] = (Direct,)
     on_host: ClassVar[bool] = True
 
-    if TYPE_CHECKING:  # fields of the subclasses, whose order is theirs
-        grid: Grid
-
     @abc.abstractmethod
     def look(self, field: np.ndarray) -> Expanded:
         """The energy at a potential and its derivatives.
@@ -116,7 +114,7 @@ class QuantumData(Likelihood):
     def with_memory(self, memory: Memory) -> QuantumData:
         """The same, sharing states with others."""
 
-    def prepared(self, grid: Grid) -> QuantumData:
+    def prepared(self: Any, grid: Grid) -> QuantumData:
         """It is."""
         if self.grid != grid:
             raise InputError("Measurements that were put on a grid must be used on it, but this one is another.")
@@ -127,7 +125,7 @@ class QuantumData(Likelihood):
         del link
         try:
             energy, slope, product, levels = self.look(field)
-        except DegenerateError:
+        except UnresolvedError:
             energy, slope, product, levels = np.inf, np.full(field.size, np.nan), lambda v: np.full(v.shape, np.nan), 1
         return energy, slope.reshape(field.shape), QuantumCurvature(product, field.size, levels)
 
@@ -135,7 +133,7 @@ class QuantumData(Likelihood):
         """Check that every state is unique there and every measurement possible."""
         self.look(field)
 
-    def levels(self, hamiltonian: Hamiltonian, field: Array) -> tuple[Array, Array]:
+    def levels(self: Any, hamiltonian: Hamiltonian, field: Array) -> tuple[Array, Array]:
         """All energies and states `[m, points]`, in JAX."""
         require_matrix(self.grid.size, "NewtonCG needs none")
         E, U = eigenstates(jnp.asarray(hamiltonian.kinetic(self.grid).matrix) + jnp.diag(field.reshape(-1)))
@@ -286,7 +284,7 @@ class Several(QuantumData):
         parts: each on the grid.
     """
 
-    parts: tuple[QuantumData, ...]
+    parts: tuple[Any, ...]
 
     @property
     def grid(self) -> Grid:

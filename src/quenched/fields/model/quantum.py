@@ -9,7 +9,7 @@ or undetermined. Energies of levels determine it.
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -42,12 +42,7 @@ class Measurements(Likelihood):
 class StateData(Measurements):
     """Outcomes of an observable in a state."""
 
-    if TYPE_CHECKING:  # fields of the subclasses, whose order is theirs
-        state: State
-        hamiltonian: Hamiltonian
-        weights: Any
-
-    def _check(self, name: str, rows: Any) -> None:
+    def _check(self: Any, name: str, rows: Any) -> None:
         checks.finite(name, rows)
         if np.size(rows) == 0 or np.ndim(rows) not in (1, 2):
             raise InputError(f"Argument `{name}` must have at least one measurement in a row, but its shape is "
@@ -63,7 +58,7 @@ class StateData(Measurements):
             raise InputError(f"Argument `times` of the state must be one for each of the {np.shape(rows)[0]} "
                              f"measurements, but there are {len(self.state.times)}.")  # fmt: skip
 
-    def _place(self, grid: Grid, rows: Any, observable: Observable, places: np.ndarray, size: int) -> Outcomes:
+    def _place(self: Any, grid: Grid, rows: Any, observable: Observable, places: Any, size: int) -> Outcomes:
         self.state.check(grid)
         self.hamiltonian.kinetic(grid)
         w = np.ones(len(rows)) if self.weights is None else np.asarray(self.weights)

@@ -110,12 +110,12 @@ class LevelResponse(Response):
         return self.observable.amplitude(self.states)
 
     @functools.cached_property
-    def chance(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def chance(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]
         r"""$\sum_i f_i |c_i|^2$."""
         return (self.occupation.f @ np.abs(self._amplitudes) ** 2)[None]
 
     @functools.cached_property
-    def density(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def density(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]
         r"""$\sum_i f_i \varphi_i^2$."""
         return (self.occupation.f @ self.states**2)[None]
 
@@ -226,12 +226,12 @@ class MixedResponse(Response):
         return np.tensordot(self.weights, np.stack(terms), axes=1)
 
     @functools.cached_property
-    def chance(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def chance(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The sum."""
         return self._sum([part.chance for part in self.parts])
 
     @functools.cached_property
-    def density(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def density(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The sum."""
         return self._sum([part.density for part in self.parts])
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from quenched.core import checks
 from quenched.core.types import Array, InputError, Real, real, reals
+from quenched.fields.model.eigenstates import UnresolvedError
 from quenched.fields.model.evolution import Motion, MovingResponse, plan
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.hamiltonian import Hamiltonian, Particle
@@ -23,7 +24,7 @@ LOST = 23.0
 """Levels so many temperatures above the lowest have a share of 1e-10 of its weight and are left out."""
 
 
-class DegenerateError(InputError):
+class DegenerateError(UnresolvedError):
     """A state that is not unique, because two levels meet."""
 
 
@@ -221,8 +222,8 @@ class Mixed(State):
         if len(self.weights) != len(self.states):
             raise InputError(f"Argument `weights` must be one for each of the {len(self.states)} states, but there are "
                              f"{len(self.weights)}.")  # fmt: skip
-        first, *rest = (state.times for state in self.states)
-        if any((one is None) != (first is None) or not np.array_equal(one, first) for one in rest if one is not first):
+        times = [None if state.times is None else np.asarray(state.times).tolist() for state in self.states]
+        if any(one != times[0] for one in times):
             raise InputError("Argument `states` must be measured at the same times, but they are not.")
 
     @property
