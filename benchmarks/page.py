@@ -9,7 +9,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, PROTOTYPES, OUTLIERS = (
+(
+    PEERS,
+    BENCHMARKS,
+    FORECASTS,
+    TRUST,
+    CALIBRATION,
+    COLUMNS,
+    TEMPLATES,
+    IMAGES,
+    PROTOTYPES,
+    OUTLIERS,
+    POTENTIALS,
+) = (
     "<!-- peers -->",
     "<!-- benchmarks -->",
     "<!-- forecasts -->",
@@ -20,10 +32,12 @@ PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, PR
     "<!-- images -->",
     "<!-- prototypes -->",
     "<!-- outliers -->",
+    "<!-- potentials -->",
 )
 """Above the first mark stands what is written by hand; below them what `benchmarks.peers`, `benchmarks`,
 `benchmarks.forecast_splits`, `benchmarks.trust`, `benchmarks.calibration`, `benchmarks.columns`,
-`benchmarks.templates`, `benchmarks.images`, `benchmarks.lvq` and `benchmarks.outliers` write."""
+`benchmarks.templates`, `benchmarks.images`, `benchmarks.lvq`,
+`benchmarks.outliers` and `benchmarks.potentials` write."""
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence]) -> str:
@@ -40,7 +54,19 @@ def machine() -> str:
 
 def section(text: str, mark: str) -> str:
     """What stands below a mark, up to the next."""
-    marks = (PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, PROTOTYPES, OUTLIERS)
+    marks = (
+        PEERS,
+        BENCHMARKS,
+        FORECASTS,
+        TRUST,
+        CALIBRATION,
+        COLUMNS,
+        TEMPLATES,
+        IMAGES,
+        PROTOTYPES,
+        OUTLIERS,
+        POTENTIALS,
+    )
     below = text.split(mark)[1]
     for other in marks[marks.index(mark) + 1 :]:
         below = below.split(other)[0]

@@ -154,7 +154,7 @@ def test_the_description_is_drawn(model):
     ({"temperature": -1.0}, ROWS, "Argument `temperature` must be positive"),
     ({"state": "excited"}, ROWS, "Argument `state` must be 'ground'"),
     ({"state": 1, "temperature": 1.0}, ROWS, "`temperature` must be None beside a `state`"),
-    ({"state": fields.Evolving(fields.Packet(0.0, 1.0), [1.0])}, ROWS, "must not move"),
+    ({"state": fields.Evolving(fields.Packet(0.0, 1.0), [1.0])}, ROWS, "does not move"),
     ({"bounds": (-1.0, 1.0)}, ROWS, "must lie inside `bounds`"),
     ({"bounds": (3.0, -3.0)}, ROWS, "`bounds` must rise"),
     ({"bounds": (ROWS.min(), ROWS.max())}, ROWS, "must be bound inside the grid"),

@@ -135,7 +135,8 @@ def quanta(state: State, quantum: float) -> float:
         return 0.5 / np.tanh(quantum / (2 * float(state.temperature)))
     if isinstance(state, Mixed):
         return float(np.dot(state.weights, [quanta(one, quantum) for one in state.states]))
-    raise InputError("Argument `state` must not move, such as 'ground', a level or a Canonical(temperature), but "
+    raise InputError("Argument `state` must be one of a particle that does not move, such as 'ground', a level or a "
+                     "Canonical(temperature), but "
                      f"{type(state).__name__} was given.")  # fmt: skip
 
 
