@@ -9,31 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-(
-    PEERS,
-    BENCHMARKS,
-    FORECASTS,
-    TRUST,
-    CALIBRATION,
-    COLUMNS,
-    TEMPLATES,
-    IMAGES,
-    PROTOTYPES,
-    OUTLIERS,
-    POTENTIALS,
-) = (
-    "<!-- peers -->",
-    "<!-- benchmarks -->",
-    "<!-- forecasts -->",
-    "<!-- trust -->",
-    "<!-- calibration -->",
-    "<!-- columns -->",
-    "<!-- templates -->",
-    "<!-- images -->",
-    "<!-- prototypes -->",
-    "<!-- outliers -->",
-    "<!-- potentials -->",
-)
+MARKS = tuple(
+    f"<!-- {name} -->"
+    for name in ("peers", "benchmarks", "forecasts", "trust", "calibration", "columns", "templates", "images", "prototypes",
+                 "outliers", "potentials")
+)  # fmt: skip
+(PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, PROTOTYPES, OUTLIERS,
+ POTENTIALS) = MARKS  # fmt: skip
 """Above the first mark stands what is written by hand; below them what `benchmarks.peers`, `benchmarks`,
 `benchmarks.forecast_splits`, `benchmarks.trust`, `benchmarks.calibration`, `benchmarks.columns`,
 `benchmarks.templates`, `benchmarks.images`, `benchmarks.lvq`,
@@ -54,21 +36,8 @@ def machine() -> str:
 
 def section(text: str, mark: str) -> str:
     """What stands below a mark, up to the next."""
-    marks = (
-        PEERS,
-        BENCHMARKS,
-        FORECASTS,
-        TRUST,
-        CALIBRATION,
-        COLUMNS,
-        TEMPLATES,
-        IMAGES,
-        PROTOTYPES,
-        OUTLIERS,
-        POTENTIALS,
-    )
     below = text.split(mark)[1]
-    for other in marks[marks.index(mark) + 1 :]:
+    for other in MARKS[MARKS.index(mark) + 1 :]:
         below = below.split(other)[0]
     return below.strip()
 
