@@ -186,7 +186,7 @@ def _fast(monkeypatch):
     monkeypatch.setattr(processes, "forecast", functools.partial(processes.forecast, rule=rule, tune=False))
 
 
-@pytest.mark.parametrize("command", ["forecast", "density"])
+@pytest.mark.parametrize("command", ["forecast", "density", "potential"])
 @properties.property_settings(8)
 @given(
     file=damaged(),
@@ -198,7 +198,7 @@ def _fast(monkeypatch):
 def test_a_damaged_table(command, file, words):
     ending, content = file
     Path(f"table{ending}").write_bytes(content)
-    column = {"forecast": "--target", "density": "--column"}[command]
+    column = "--target" if command == "forecast" else "--column"
     with pytest.MonkeyPatch.context() as patched:
         _fast(patched)
         told(command, f"table{ending}", column, "y")
