@@ -49,6 +49,8 @@ STIFF = 1e3
 where there is no reference."""
 FREQUENCIES = (-300.0, 300.0)
 """Between which the logarithm of a frequency is searched."""
+STEPS, GIVEN_UP = 60, 3
+"""Newton's steps at one strength; and strengths without a minimum after which the search ends."""
 SMALL = 1e-4
 """Trials with a smaller share of the posterior are left out of the mean."""
 
@@ -210,6 +212,8 @@ def reconstruct(setting: Setting, rows: np.ndarray, weights: np.ndarray) -> Reco
             trial = _attempt(setting, data, modes, strength, Given(start))
         if trial is None:
             lost.append(strength)
+            if len(lost) == GIVEN_UP:
+                break
             continue
         trials.append(trial)
         if trial.evidence < max(one.evidence for one in trials) - LOST:
@@ -266,7 +270,7 @@ def _attempt(setting: Setting, data: Any, modes: Modes, strength: float, start: 
     """One strength; None where Newton's method finds no minimum."""
     mean = np.zeros(setting.grid.shape) if setting.reference is None else setting.reference
     problem = Problem(data, Direct(setting.grid), Gaussian(strength * setting.operator, mean=mean))
-    fit = solve_in_modes(problem, modes, start)
+    fit = solve_in_modes(problem, modes, start, max_steps=STEPS)
     if not fit.converged or fit.factor is None:
         return None
     return Trial(setting.order, strength, 1.0, fit, laplace(problem, fit, unit_information=True))
