@@ -146,7 +146,7 @@ def test_without_an_aim_it_is_a_tenth_less_than_now(run, data, asked):
 def test_inputs_that_explain_nothing_are_the_headline(run, data, asked):
     asked.answer["explained"] = 0.01
     out = flat(run("forecast", data, "--target", "price")[1])
-    assert "The inputs explain nothing of price that 80 rows could show: the error is 0.4000, where always" in out
+    assert "The inputs explain nothing of price that 80 rows could show: the error is 0.4000, where a constant" in out
     assert "tenth" not in out
 
 

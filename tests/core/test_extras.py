@@ -75,7 +75,11 @@ def test_sampling_asks_for_its_extra(without):
         )  # fmt: skip
 
 
-ONLY_HERE = {("core/ensemble/executors.py", "distributed")}
+ONLY_HERE = {
+    ("core/ensemble/executors.py", "distributed"),
+    ("fields/practice/sampling.py", "blackjax"),
+    ("fields/practice/tempering.py", "blackjax"),
+}
 """Imports of packages of extras, below a call of `load_extra`."""
 
 

@@ -27,6 +27,8 @@ CASES = {
     "HardSelectionClassifier": ({}, 2, LABELS, ("predict", "predict_proba")),
     "InversePotential": ({"points": 40, "strength": 1e-3}, 1, None, ("score_samples",)),
     "LVQClassifier": ({"fallback": False, "random_state": 0}, 2, LABELS, ("predict", "predict_proba")),
+    "SelectionClassifier": ({"random_state": 0}, 2, LABELS, ("predict", "predict_proba")),
+    "SelectionRegressor": ({"random_state": 0}, 2, Y, ("predict",)),
     "SoftSelectionClassifier": ({}, 2, LABELS, ("predict", "predict_proba")),
     "VQClusterer": ({"passes": 2, "random_state": 0}, 2, None, ("predict", "transform")),
 }

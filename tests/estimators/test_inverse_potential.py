@@ -174,3 +174,23 @@ def test_places_beyond_the_grid_are_refused(model):
     with pytest.raises(InputError, match="must lie on the grid"):
         model.credible_band([99.0])
     assert model.score_samples([99.0])[0] == -np.inf
+
+
+def test_bands_of_draws_are_near_those_of_laplace_where_rows_are_many():
+    y = np.random.default_rng(0).normal(scale=np.sqrt(0.5), size=400)
+    given = {"points": 40, "strength": 0.01}
+    drawn = InversePotential(band="sampled", random_state=0, **given).fit(y)
+    usual = InversePotential(**given).fit(y)
+    assert (drawn.band_, usual.band_) == ("sampled", "laplace")
+    assert "agree" in drawn.band_verdict_
+    np.testing.assert_array_equal(drawn.potential_, usual.potential_)
+    x = np.linspace(-1.0, 1.0, 9)
+    for method in ("credible_band", "density_band"):
+        (low, high), (below, above) = (getattr(model, method)(x) for model in (drawn, usual))
+        np.testing.assert_allclose(high - low, above - below, rtol=0.15)
+        assert np.all(np.abs(low + high - below - above) < 0.5 * (above - below))
+
+
+def test_an_unknown_band_is_refused():
+    with pytest.raises(InputError, match="Argument `band` must"):
+        InversePotential(band="exact").fit(np.linspace(-1, 1, 20))

@@ -140,7 +140,7 @@ def test_splits_are_drawn_as_a_tree():
     assert all(f"{model.weights_[int(k)]:.0%}" == share for k, share in (name.split("\n") for name in names))
     single = quenched.plot(AnnealedMixture(1).fit(X).splits_, ax=ax)
     assert single is ax.figure
-    with pytest.raises(ValueError, match="must be one axes for a tree, but 2"):
+    with pytest.raises(ValueError, match="must be one axes for such a picture, but 2"):
         quenched.plot(model.splits_, ax=[ax, ax])
 
 

@@ -247,6 +247,8 @@ STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
     "processes.tune": st.just(False),
     "processes.check": st.just(0),
     "processes.names": st.sampled_from([None, ["a", "b"]]),
+    "processes.forecast.X": tables,
+    "processes.forecast.y": targets,
     "processes.forecast.examples": st.sampled_from([None, [12.0, 24.0, 100.0]]),
     "processes.error": positive,
     "processes.gain": st.floats(0.1, 0.9),

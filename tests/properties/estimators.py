@@ -283,6 +283,8 @@ ASKED = (
     "aic",
     "pdf",
     "credible_band",
+    "density_band",
+    "reject",
     "predict_branch",
     "predict_density",
     "predict_functions",

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome, double
+from quenched.estimators.bands import Banded, between, check_band, fill
 from quenched.estimators.reading import generator_of, validated, weights_of
 from quenched.fields.model.grid import Dirichlet, Grid
 from quenched.fields.model.hamiltonian import Hamiltonian
@@ -28,7 +29,7 @@ LEVELS = 5
 MOST_BARS, MOST_ORDER = 60, 4
 
 
-class InversePotential(DensityMixin, BaseEstimator):
+class InversePotential(DensityMixin, Banded, BaseEstimator):
     r"""The potential in which positions were measured, with a band; nothing needs to be set.
 
     Each position is one measurement of a particle that was prepared in a state of $H = -\frac{\hbar^2}{2m} \Delta + V$,
@@ -54,6 +55,10 @@ class InversePotential(DensityMixin, BaseEstimator):
         points: of the grid.
         order: of the derivative that is small; by default 3, about a reference 1, on a ring 2.
         strength: of the prior, in units of the data on a grid of unit length; by default all are weighed by evidence.
+        band: what bands are made of: "laplace", or "sampled" for draws from the posterior (`pip install
+            'quenched[sampling]'`), which take minutes. If draws cannot be trusted, a warning says why, and bands are
+            Laplace's.
+        random_state: of the draws.
 
     Attributes:
         grid_: places `[points]`.
@@ -66,6 +71,9 @@ class InversePotential(DensityMixin, BaseEstimator):
         log_evidence_: logarithm of the probability of the data, all strengths together, in units of the data.
         path_: what was tried: order, components (0), strength, logarithm of the evidence, share.
         outcome_: whether all minima were found.
+        draws_: potentials from the posterior, less their means `[draws, points]`; None if bands are Laplace's.
+        band_: "sampled" if bands are made of draws, otherwise "laplace".
+        band_verdict_: whether draws can be trusted, and why.
         n_features_in_, feature_names_in_: the column seen in `fit`.
 
     Examples:
@@ -95,6 +103,8 @@ class InversePotential(DensityMixin, BaseEstimator):
         points: int = 120,
         order: int | None = None,
         strength: float | None = None,
+        band: str = "laplace",
+        random_state: Any = None,
     ):
         self.state = state
         self.temperature = temperature
@@ -108,6 +118,8 @@ class InversePotential(DensityMixin, BaseEstimator):
         self.points = points
         self.order = order
         self.strength = strength
+        self.band = band
+        self.random_state = random_state
 
     @double
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> InversePotential:
@@ -124,6 +136,7 @@ class InversePotential(DensityMixin, BaseEstimator):
         Raises:
             InputError: for bad input, and for a state that is not bound inside the bounds.
         """
+        check_band(self.band)
         rows = self._rows(X, reset=True)
         weights = weights_of(sample_weight, rows)
         x, weights = rows[weights > 0, 0], weights[weights > 0]
@@ -141,11 +154,16 @@ class InversePotential(DensityMixin, BaseEstimator):
         with threadpool_limits(1, user_api="blas"):  # matrices so small are slower with two threads
             found = self._reconstruct(state, standard, weights, centre, width, unit)
             energies, deviations = found.levels(min(LEVELS, found.setting.grid.size))
+            fill(self, lambda key: potential.draw(found, key))
         axis = found.setting.grid.axes[0]
         self._found, self._scales, self._seen = found, (centre, width, unit), (x, weights)
         self.grid_ = centre + width * axis.coordinates
         self.potential_, self.deviation_ = unit * found.potential, unit * found.deviation
         self.density_ = found.density / width
+        self._drawn_densities = None
+        if self.draws_ is not None:
+            self._drawn_densities = potential.densities(found, self.draws_) / width
+            self.draws_ = unit * self.draws_
         self.energies_, self.energy_deviations_ = unit * energies, unit * deviations
         self.strength_, self.log_evidence_ = found.mixture.best.strength, found.mixture.log_evidence
         self.path_, self.outcome_ = found.mixture.path(), found.outcome
@@ -213,7 +231,10 @@ class InversePotential(DensityMixin, BaseEstimator):
             Lower and upper ends.
         """
         half = self._half(level) * self.deviation_
-        return self._on_grid(x, self.potential_ - half), self._on_grid(x, self.potential_ + half)
+        low, high = self.potential_ - half, self.potential_ + half
+        if self.draws_ is not None:
+            low, high = between(self.draws_, level)
+        return self._on_grid(x, low), self._on_grid(x, high)
 
     def density_band(self, x: Any = None, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Between what the density of positions lies at each place with some probability.
@@ -226,6 +247,9 @@ class InversePotential(DensityMixin, BaseEstimator):
             Lower and upper ends.
         """
         half = self._half(level) * self._found.log_deviation
+        if self._drawn_densities is not None:
+            low, high = between(self._drawn_densities, level)
+            return self._on_grid(x, low), self._on_grid(x, high)
         low, high = self.density_ * np.exp(-half), self.density_ * np.exp(np.minimum(half, 50.0))
         high = np.minimum(high, high[np.argmax(self.density_)])  # far from all rows it is hardly known
         return self._on_grid(x, low), self._on_grid(x, high)

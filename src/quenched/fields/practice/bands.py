@@ -25,7 +25,7 @@ from quenched.core.types import QUICK, Array, Key, Outcome, double
 from quenched.fields.model.problem import Problem
 from quenched.fields.practice.sampling import NUTS, diagnose, verdict_of
 from quenched.fields.practice.settings import Setting, pick
-from quenched.fields.practice.target import Gaussians, Quadratics, Target, Term, Whitened, term_of
+from quenched.fields.practice.target import Gaussians, Quadratics, Target, Term, Whitened, WholeTerm, term_of
 
 DRAWS = 1000
 """Fields behind a band: its ends at 90% are known to a tenth of its half width."""
@@ -186,8 +186,10 @@ def part_of(trial: Any, share: float) -> Part:
 
 def _data_term(problem: Problem, mean: np.ndarray, roots: np.ndarray) -> Term:
     found = term_of(problem, mean, roots)
-    assert found is not None
-    return found
+    if found is not None:
+        return found
+    shape = problem.grid.shape
+    return WholeTerm(problem, mean.reshape(shape), roots.reshape(-1, *shape), alone=False)
 
 
 def log_ratio(posterior: Whitened, z: np.ndarray, key: Key) -> float:

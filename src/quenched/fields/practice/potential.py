@@ -20,7 +20,7 @@ import numpy as np
 from scipy import optimize
 
 from quenched.core import checks
-from quenched.core.types import InputError, Outcome
+from quenched.core.types import InputError, Key, Outcome
 from quenched.fields.learner.solving import solve_in_modes
 from quenched.fields.learner.starts import Given
 from quenched.fields.model.grid import Axis, Free, Grid, Periodic
@@ -32,6 +32,8 @@ from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quantum import PositionData
 from quenched.fields.model.states import Canonical, Mixed, State, Stationary, Weighted
+from quenched.fields.practice import bands
+from quenched.fields.practice.bands import Drawn
 from quenched.fields.practice.evidence import Mixture, Trial, weigh
 from quenched.fields.theory.laplace import laplace
 
@@ -125,6 +127,26 @@ class Reconstruction:
         r"""The lowest energies, and their standard deviations, $\delta E_k = \int \varphi_k^2\, \delta V$."""
         E, states = Particle(self.setting.hamiltonian, self.setting.grid, self.potential).lowest(count)
         return E, np.sqrt(np.sum((self.roots @ (states**2).T) ** 2, axis=0))
+
+
+def draw(found: Reconstruction, key: Key) -> Drawn:
+    r"""Potentials from the posterior, each less its mean under the density of the reconstruction `[draws, points]`.
+
+    Args:
+        found: whose strengths and shares are those of the draws, corrected by bridge sampling.
+        key: of all draws.
+    """
+    shares = found.mixture.shares
+    kept = [i for i, share in enumerate(shares) if share > SMALL * shares.max()]
+    drawn = bands.draw([bands.part_of(found.mixture.trials[i], float(shares[i])) for i in kept], key)
+    p = found.density / found.density.sum()
+    return dataclasses.replace(drawn, fields=drawn.fields - (drawn.fields @ p)[:, None])
+
+
+def densities(found: Reconstruction, potentials: np.ndarray) -> np.ndarray:
+    """The density of positions in each of some potentials `[draws, points]`."""
+    one = found.setting
+    return np.array([one.state.density(one.grid, V, one.hamiltonian) for V in potentials])
 
 
 def quanta(state: State, quantum: float) -> float:

@@ -328,7 +328,7 @@ def sample(
         >>> grid = fields.Grid(over=[fields.Axis(0, 1, points=12)])
         >>> prior = fields.Gaussian(0.1 * fields.Laplacian(grid))
         >>> problem = fields.Problem(fields.DensityData([0.2, 0.3, 0.4]), fields.LogDensity(grid), prior)
-        >>> found = fields.sample(problem, key=jax.random.key(0), draws=250)
+        >>> found = fields.sample(problem, key=jax.random.key(0), draws=500)
         >>> found.field.dims, str(found.outcome.values)
         (('chain', 'draw', 'axis_0'), 'converged')
     """

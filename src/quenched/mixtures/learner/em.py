@@ -227,7 +227,7 @@ def climb(rows: Rows, g: Gaussians, free: Freedom, *, accuracy: float, passes: i
             log_p, r = expect(rows, new, equal=equal)
             level = log_p @ rows.omega
             gain, least = level - last.level, ROUNDING * np.maximum(1.0, np.abs(level))
-            left = np.where((gain < last.gain) & (last.gain < np.inf), gain**2 / (last.gain - gain), np.inf)
+            left = np.where((gain < last.gain) & (last.gain < np.inf), gain * (gain / (last.gain - gain)), np.inf)
             done = np.where(last.near, left_to_steps < accuracy, (gain <= least) | (left < accuracy))
             worse, near = last.near & (gain < -least), last.near | (stretch & (left < NEAR))
             now = _Last(new, r, level, gain, last.g.centres, step, longest, near, worse)

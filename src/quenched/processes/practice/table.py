@@ -12,7 +12,7 @@ that agree in the target, too, would choose them by the target. So:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +70,8 @@ def read(X: Any, y: Any, names: Sequence[str] | None, *, keep: bool) -> Table:
 def _columns(X: Any, names: Sequence[str] | None) -> list[Column]:
     """The columns of the inputs, a table or a vector."""
     given = getattr(X, "columns", None) if names is None else names
+    if names is not None and (isinstance(names, str) or not isinstance(names, Iterable)):
+        raise InputError(f"Argument `names` must be a list of names, but {names!r} was given.")
     if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:  # a data frame: each column has its own type
         cells = [X.iloc[:, k] for k in range(X.shape[1])]
     else:
