@@ -20,7 +20,7 @@ import xarray as xr
 
 from quenched.core.types import InputError
 from quenched.mixtures.learner.em import Climbed, Freedom, Gaussians, Rows, climb, rows_of
-from quenched.mixtures.learner.starts import draw, is_sound, race, widen
+from quenched.mixtures.learner.starts import draw, fewest_rows, is_sound, race, widen
 from quenched.mixtures.model import Annealed, Diagonal, Full, MaximumLikelihood
 
 CRITICAL = 1e-3
@@ -117,7 +117,7 @@ class Annealing:
         g = self.gaussians
         begin = widen(g, rows.squares.shape[1]) if g.widths.shape[1] == 1 else g
         begin = Gaussians(*(leaf[None] for leaf in begin))
-        if self.rivals and K > 1:
+        if self.rivals and K > 1 and rows.total > K * fewest_rows(rows, free):  # otherwise none can be sound
             drawn = draw(rows, K, self.rivals, least, self.rng)
             drawn = drawn._replace(weights=np.full_like(drawn.weights, 1 / K)) if self.equal else drawn
             begin = Gaussians(*(np.concatenate(pair) for pair in zip(begin, drawn, strict=True)))

@@ -27,9 +27,13 @@ DIFFERENT = 1e-10
 def is_sound(rows: Rows, done: Climbed, free: Freedom) -> np.ndarray:
     """Whether no Gaussian has closed in on a few rows: one or two, or as many as a covariance matrix needs not to be
     singular."""
-    N, features = done.gaussians.centres.shape[-1], done.gaussians.widths.shape[-1]
-    fewest = max(FEWEST, N + 1.5 if features > N and not free.common else 0.0)
-    return np.all(rows.total * (done.r @ rows.omega) > fewest, axis=-1)
+    return np.all(rows.total * (done.r @ rows.omega) > fewest_rows(rows, free), axis=-1)
+
+
+def fewest_rows(rows: Rows, free: Freedom) -> float:
+    """A sound Gaussian has more rows than this."""
+    N, features = rows.Z.shape[1], rows.squares.shape[1]
+    return max(FEWEST, N + 1.5 if features > N and not free.common else 0.0)
 
 
 def widen(g: Gaussians, features: int) -> Gaussians:
