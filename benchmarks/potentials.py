@@ -41,7 +41,9 @@ oscillator as wide as the density."""
 """What was done."""
 WORDS = """iDEA moves the potential by the difference of densities to a power, step by step; ours takes Newton's steps with exact
 second derivatives, and stops where rounding begins. iDEA also inverts densities of several electrons and in time, for any of
-its methods, which ours does not."""
+its methods, which ours does not. Ours is `Newton()`, chosen after
+both were tried: the default on more than 100 points, `NewtonCG()`, stops earlier at its own tolerance, with errors of V of
+1.3e-3 (double well), 1.1e-3 (Morse) and 2.1e-4 (bump). iDEA was not tried at a tighter tolerance."""
 """What the page says about the numbers."""
 
 
