@@ -137,7 +137,7 @@ def test_the_same_seed_gives_the_same_answer_here_and_in_other_processes(classes
 
 def test_a_budget_buys_fewer_or_more_splits():
     few = quenched.forecast(GaussianNB(), X, CLASSES, random_state=0, budget=1e-3)
-    more = quenched.forecast(GaussianNB(), X[:60], CLASSES[:60], random_state=0, budget=1.0)
+    more = quenched.forecast(GaussianNB(), X[:60], CLASSES[:60], random_state=0, budget=60.0)  # on a busy machine, too
     assert few.attrs["passes"] == 0.3
     assert more.attrs["passes"] > 1
 
