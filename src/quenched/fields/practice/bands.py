@@ -89,10 +89,14 @@ class Part:
     @functools.cached_property
     def _turned(self) -> tuple[np.ndarray, np.ndarray]:
         """Roots as coefficients `[m, a]`, those that the data decide most first, and the share of the prior in each."""
+        values, vectors = np.linalg.eigh((self._halves * self.values) @ self._halves.T)
+        return vectors.T @ self._halves, values
+
+    @functools.cached_property
+    def _halves(self) -> np.ndarray:
+        """Roots of Laplace's covariance as coefficients `[a, a]`."""
         lower, scale = self.factor
-        roots = linalg.solve_triangular(lower, np.diag(1 / scale), lower=True, check_finite=False)
-        values, vectors = np.linalg.eigh((roots * self.values) @ roots.T)
-        return vectors.T @ roots, values
+        return linalg.solve_triangular(lower, np.diag(1 / scale), lower=True, check_finite=False)
 
     @property
     def decided(self) -> int:
@@ -116,8 +120,9 @@ class Part:
         return Whitened(gaussians, mean, rows, Target(self.term(mean, rows), quadratics))
 
     def gaussian(self, key: Key, count: int) -> np.ndarray:
-        """Fields from Laplace's Gaussian, flattened `[count, points]`."""
-        return self.directions @ self.mean + normals(key, count, len(self.roots)) @ self.roots
+        """Fields from Laplace's Gaussian, flattened `[count, points]`; the signs of modes change none."""
+        white = normals(key, count, len(self.directions)) @ self.directions
+        return (self.mean + white @ self._halves) @ self.directions.T
 
     @property
     def roots(self) -> np.ndarray:
