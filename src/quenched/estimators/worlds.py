@@ -205,8 +205,7 @@ class Classes(World):
         """See `World`."""
         if model.draws_ is None:
             with jax.enable_x64(True):
-                fields = model._fitted.part.gaussian(jax.random.key(random.randint(2**31 - 1)), draws)
-            fields = fields.reshape(draws, *self.layout.grid.shape)
+                fields = model._fitted.gaussian(jax.random.key(random.randint(2**31 - 1)), draws)
         else:
             fields = _some(model.draws_, draws)
         P = model._fitted.drawn(fields, self.places)

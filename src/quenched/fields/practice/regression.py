@@ -25,12 +25,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy import linalg, special
 
 from quenched.core.types import InputError
+from quenched.fields.learner.fitted import Fitted
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import GaussianData
 from quenched.fields.model.links import Direct
@@ -52,8 +54,8 @@ last, of the roughest mode."""
 RATIO = 1.5
 """From one strength to the next the length on which the function may bend falls by this factor."""
 NEAR, STEEP, HALVINGS = 4.0, 2.0, 12
-"""Where the logarithm of the evidence is within `NEAR` of its best and changes by more than `STEEP` from one strength to
-the next, those between are tried, too; so often at most."""
+"""Where the logarithm of the evidence is within `NEAR` of its best and changes by more than `STEEP` from one strength
+to the next, those between are tried, too; so often at most."""
 DECIDED = 1e-9
 """The rows decide free polynomials if each has this share of the weight of the best known one."""
 NOISE = (np.log(1e-8), np.log(9.0))
@@ -81,7 +83,7 @@ class Function:
         noise: $\sigma^2$.
         log_evidence: $\ln p(y)$.
         roots: rows whose products summed up are the covariance at the points `[modes, points]`.
-        part: where the noise is not Gaussian, the posterior of the function less a centre, in units of a size, and
+        parts: where the noise is not Gaussian, posteriors of the function less a centre, in units of a size, and
             both.
     """
 
@@ -92,7 +94,7 @@ class Function:
     noise: float
     log_evidence: float
     roots: np.ndarray
-    part: Any = None
+    parts: Any = None
 
     @property
     def variance(self) -> np.ndarray:
@@ -157,6 +159,11 @@ class Weighed:
         """The mean noise."""
         return float(np.exp(self.logs - self.height) @ self.noises)
 
+    def piece(self, weight: float) -> Piece:
+        """As a part of the posterior, of a logarithmic weight."""
+        fit = self.trial.fit
+        return Piece(self.height + weight, self.modes.coefficients(fit.field), fit, self.noise, self.noise)
+
 
 @dataclasses.dataclass(frozen=True)
 class Search:
@@ -197,20 +204,11 @@ class Search:
             best, wide = np.clip(np.log(max(R / n, np.finfo(float).tiny)), low, high), DEVIATIONS * np.sqrt(2 / n)
             u = np.linspace(max(low, best - wide), min(high, best + wide), NOISES)
             v, before = np.exp(u), np.log((u[1] - u[0]) / (high - low))
+        free, fit = self.free, trial.fit
+        unit = fit.hessian[np.ix_(free, free)] / self.data.total  # pyright: ignore[reportOptionalSubscript]
+        known = of_polynomials(unit, self.modes.coefficients(fit.field), free, fit.factor, v)
         flat = determinants - 0.5 * (n * np.log(2 * np.pi * v) + R / v)
-        return Weighed(trial, gamma, v, flat + self._polynomials(trial, v) + before, self.modes)
-
-    def _polynomials(self, trial: Trial, noises: np.ndarray) -> np.ndarray:
-        r"""$\ln \mathcal N(\hat c; 0, 1 + \sigma^2 V)$ of the free polynomials, in units in which rows know them alike."""
-        fit, free = trial.fit, self.free
-        lower, scale = fit.factor  # pyright: ignore[reportGeneralTypeIssues]
-        unit = np.linalg.cholesky(fit.hessian[np.ix_(free, free)] / self.data.total)  # pyright: ignore[reportOptionalSubscript]
-        columns = np.diag(1 / scale)[:, free] @ unit
-        half = linalg.solve_triangular(lower, columns, lower=True, check_finite=False)
-        values, vectors = np.linalg.eigh(half.T @ half)
-        c = vectors.T @ (unit.T @ self.modes.coefficients(fit.field)[free])
-        total = 1 + noises[:, None] * values
-        return -0.5 * np.sum(np.log(2 * np.pi * total) + c**2 / total, axis=1)
+        return Weighed(trial, gamma, v, flat + known + before, self.modes)
 
     def path(self) -> tuple[np.ndarray, Any]:
         r"""Logarithms of $\gamma$ that are tried, and the fit at the first; None if rows decide no polynomials."""
@@ -225,7 +223,7 @@ class Search:
         return tried, start if known[0] > DECIDED * known[-1] else None
 
     def weigh(self, strength: float | None = None, noise: float | None = None) -> list[tuple[Weighed, float]]:
-        r"""What the data say along $\gamma$, and the logarithm of the weight of each; nothing if rows decide too little.
+        r"""What the data say along $\gamma$, and logarithms of weights; nothing if rows decide no polynomials.
 
         Args:
             strength: $\lambda$ in units of the values, if it is given.
@@ -251,6 +249,24 @@ class Search:
         x = np.array(list(found))
         widths = np.convolve(np.diff(x), [0.5, 0.5])
         return list(zip(found.values(), np.log(widths / (x[-1] - x[0])).tolist(), strict=True))
+
+
+def of_polynomials(unit: np.ndarray, c: np.ndarray, free: np.ndarray, factor: Any, sizes: np.ndarray) -> np.ndarray:
+    r"""$\ln \mathcal N(\hat c; 0, 1 + \sigma^2 V)$ of free polynomials, in coordinates orthonormal over the rows.
+
+    Args:
+        unit: mean products of the polynomials over the rows.
+        c: the mean of the posterior, in units of the values.
+        free: which of the coefficients are free.
+        factor: lower triangle and scale of the inverse of its covariance.
+        sizes: $\sigma^2$, by which that is multiplied.
+    """
+    lower, scale = factor
+    root = np.linalg.cholesky(unit)
+    half = linalg.solve_triangular(lower, np.diag(1 / scale)[:, free] @ root, lower=True, check_finite=False)
+    values, vectors = np.linalg.eigh(half.T @ half)
+    total = 1 + sizes[:, None] * values
+    return -0.5 * np.sum(np.log(2 * np.pi * total) + (vectors.T @ (root.T @ c[free])) ** 2 / total, axis=1)
 
 
 def learn(
@@ -287,44 +303,81 @@ def learn(
                          f"{searches[0].free.sum()}, but the n_samples={len(merged(rows, values, weights)[0])} rows do "
                          "not decide them.")  # fmt: skip
     weighed = [each for each in weighed if each]
-    evidence = np.array([np.logaddexp.reduce([one.height + log for one, log in each]) for each in weighed])
-    total = float(np.logaddexp.reduce(evidence))
-    shares = np.exp(evidence - total)
-    kept = np.flatnonzero(shares > NEGLIGIBLE)
-    p = shares[kept] / shares[kept].sum()
-    means, noises, halves = zip(*(_mixed(weighed[k]) for k in kept), strict=True)
-    mean = p @ means
-    halves = [np.sqrt(share) * half for share, half in zip(p, halves, strict=True)]
-    roots = np.concatenate([*halves, np.sqrt(p)[:, None] * (means - mean)]) if len(p) > 1 else halves[0]
-    if len(roots) > grid.size:
-        roots = np.linalg.qr(roots, mode="r")
-    best, gamma = _summit([one for one, _ in weighed[int(np.argmax(shares))]])
+    orders = [(each[0][0].modes, [one.piece(log) for one, log in each]) for each in weighed]
+    evidence, mean, roots, mean_noise = mix(orders)
+    best, gamma = _summit([one for one, _ in weighed[int(np.argmax(evidence))]])
     return Function(
         grid=grid,
         mean=centre + scale * mean.reshape(grid.shape),
         order=best.trial.order,
         strength=strength or float(np.exp(gamma)) / best.noise / scale**2,
-        noise=noise or float(p @ noises) * scale**2,
-        log_evidence=total - np.log(len(searches)) - float(weights.sum()) * np.log(scale),
+        noise=noise or mean_noise * scale**2,
+        log_evidence=float(np.logaddexp.reduce(evidence))
+        - np.log(len(searches))
+        - float(weights.sum()) * np.log(scale),
         roots=scale * roots,
     )
 
 
-def _mixed(weighed: list[tuple[Weighed, float]]) -> tuple[np.ndarray, float, np.ndarray]:
-    """Mean, mean noise and roots of one order, over strengths and noises; in its modes, which are fewer than points."""
-    shares = special.softmax([one.height + log for one, log in weighed])
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """A Gaussian in the modes of an order.
+
+    Attributes:
+        log: logarithm of its weight.
+        mean: coefficients.
+        fit: whose factor has its covariance.
+        size: by what that is multiplied.
+        noise: that goes with it.
+    """
+
+    log: float
+    mean: np.ndarray
+    fit: Fitted
+    size: float
+    noise: float
+
+    @property
+    def roots(self) -> np.ndarray:
+        """Rows whose products summed up are the covariance of the coefficients."""
+        lower, scale = self.fit.factor  # pyright: ignore[reportGeneralTypeIssues]
+        half = linalg.solve_triangular(lower, np.diag(1 / scale), lower=True, check_finite=False)
+        return np.sqrt(self.size) * half
+
+
+def mix(orders: Sequence[tuple[Modes, Sequence[Piece]]]) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """The mean over orders, strengths and noises.
+
+    Args:
+        orders: the modes of each, and Gaussians in these.
+
+    Returns:
+        Logarithms of the weights of the orders; mean and roots of the covariance on the points; the mean noise.
+    """
+    evidence = np.array([np.logaddexp.reduce([one.log for one in pieces]) for _, pieces in orders])
+    shares = special.softmax(evidence)
     kept = np.flatnonzero(shares > NEGLIGIBLE)
-    some, p = [weighed[i][0] for i in kept], shares[kept] / shares[kept].sum()
-    modes = some[0].modes
-    c = np.array([modes.coefficients(one.trial.fit.field) for one in some])
-    mean, halves = p @ c, []
-    for one, share in zip(some, p, strict=True):
-        lower, scale = one.trial.fit.factor  # pyright: ignore[reportGeneralTypeIssues]
-        inverse = linalg.solve_triangular(lower, np.diag(1 / scale), lower=True, check_finite=False)
-        halves.append(np.sqrt(share * one.noise) * inverse)
+    p = shares[kept] / shares[kept].sum()
+    means, halves, noises = zip(*(_within(*orders[k]) for k in kept), strict=True)
+    mean = p @ means
+    halves = [np.sqrt(share) * half for share, half in zip(p, halves, strict=True)]
+    roots = np.concatenate([*halves, np.sqrt(p)[:, None] * (means - mean)]) if len(p) > 1 else halves[0]
+    if len(roots) > len(mean):
+        roots = np.linalg.qr(roots, mode="r")
+    return evidence, mean, roots, float(p @ noises)
+
+
+def _within(modes: Modes, pieces: Sequence[Piece]) -> tuple[np.ndarray, np.ndarray, float]:
+    """Mean, roots and mean noise of one order, in its modes, which are fewer than points."""
+    shares = special.softmax([one.log for one in pieces])
+    kept = np.flatnonzero(shares > NEGLIGIBLE)
+    some, p = [pieces[i] for i in kept], shares[kept] / shares[kept].sum()
+    c = np.array([one.mean for one in some])
+    mean = p @ c
+    halves = [np.sqrt(share) * one.roots for one, share in zip(some, p, strict=True)]
     roots = np.concatenate([*halves, np.sqrt(p)[:, None] * (c - mean)])
     roots = np.linalg.qr(roots, mode="r") if len(some) > 1 else halves[0]
-    return modes.matrix @ mean, float(p @ [one.noise for one in some]), roots @ modes.matrix.T
+    return modes.matrix @ mean, roots @ modes.matrix.T, float(p @ [one.noise for one in some])
 
 
 def standardise(

@@ -103,9 +103,9 @@ def function(
 
 
 def noisy(found: Function, key: Key, count: int = DRAWS) -> Drawn:
-    """Functions from the posterior of a regression with noise of long tails, at its order, strength and scale."""
-    part, centre, size = found.part
-    drawn = draw([part], key, count)
+    """Functions from the posterior of a regression with noise of long tails, at a few orders, strengths and scales."""
+    parts, centre, size = found.parts
+    drawn = draw(parts, key, count)
     return Drawn(centre + size * drawn.fields, drawn.outcome, drawn.verdict)
 
 
