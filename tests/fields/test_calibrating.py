@@ -9,6 +9,8 @@ import pytest
 import quenched
 from quenched import fields as f
 from quenched.core.types import InputError
+from quenched.fields.practice.settings import settings_of
+from tests import tolerances
 
 AXIS = f.Axis(0, 1, points=10)
 LINE, OVER = f.Grid(given=[AXIS]), f.Grid(over=[AXIS])
@@ -84,6 +86,31 @@ def test_data_are_drawn_from_the_field():
         regression = _regression()
         targets = np.mean([redraw(regression, field, key).likelihood.targets for key in keys], axis=0)
         assert np.all(np.abs(targets - regression.likelihood.design @ field) < 5 * np.sqrt(0.3 / 300))
+
+
+def test_rounding_turns_neither_truths_nor_draws(monkeypatch):
+    """Levels of classes are degenerate: any eigenvectors of them are as good, and other ones must change nothing."""
+    grid = f.Grid(given=[f.Axis(0, 1, points=6)], over=[f.Components(3)])
+    data = f.ClassData(ROWS, np.arange(20) % 3)
+    found, eigh = [], np.linalg.eigh
+
+    def turned(a):
+        values, vectors = eigh(a)
+        vectors = vectors.copy()
+        for i in range(len(values) - 1):
+            if values[i + 1] - values[i] < 1e-9 * values[-1]:
+                vectors[:, i : i + 2] = vectors[:, i : i + 2] @ np.array([[0.6, -0.8], [0.8, 0.6]])
+        return values, -vectors
+
+    for function in (eigh, turned):
+        monkeypatch.setattr(np.linalg, "eigh", function)
+        problem = f.Problem(data, f.Logits(grid), f.Gaussian(_operator(grid)))
+        with jax.enable_x64(True):
+            (one,) = settings_of(problem)
+            drawn, _ = f.LaplaceDraws().draw(problem, jax.random.key(1), 5)
+            found.append((one.field(jax.random.key(0)), drawn))
+    for first, second in zip(*found, strict=True):
+        np.testing.assert_allclose(first, second, atol=tolerances.SAME)
 
 
 def test_own_quantities_are_ranked_and_the_picture_is_drawn():

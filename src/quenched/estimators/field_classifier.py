@@ -120,7 +120,7 @@ class FieldClassifier(Banded, ClassifierMixin, BaseEstimator):
         self.together_, self.exact_ = found.layout.joint, found.exact
         self.strength_, self.log_evidence_ = (found.lines, found.bends), found.log_evidence
         self._labels = labels
-        fill(self, lambda key: draw([found.part], key))
+        fill(self, lambda key: draw(found.parts(), key))
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -148,8 +148,7 @@ class FieldClassifier(Banded, ClassifierMixin, BaseEstimator):
         rows, fields = self._rows(X), self.draws_
         if fields is None:
             with jax.enable_x64(True):
-                fields = self._fitted.part.gaussian(jax.random.key(0), DRAWS)
-            fields = fields.reshape(DRAWS, *self._fitted.layout.grid.shape)
+                fields = self._fitted.gaussian(jax.random.key(0), DRAWS)
         return between(self._fitted.drawn(fields, rows), level)
 
     def predict(self, X: Any) -> np.ndarray:

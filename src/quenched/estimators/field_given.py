@@ -149,7 +149,7 @@ class FieldRegressor(Banded, Given):
         self.mean_, self.variance_ = found.mean, found.variance
         self.order_, self.strength_, self.noise_ = found.order, found.strength, found.noise
         self.log_evidence_ = found.log_evidence
-        fill(self, lambda key: sampled.noisy(found, key) if found.part else sampled.function(*seen, key, **given))
+        fill(self, lambda key: sampled.noisy(found, key) if found.parts else sampled.function(*seen, key, **given))
         return self
 
     def _world(self, rows: int) -> Any:

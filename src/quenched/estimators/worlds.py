@@ -22,7 +22,7 @@ from quenched.core import checks
 from quenched.core.calibration import Simulator, Trial
 from quenched.core.types import InputError, Key, Outcome
 from quenched.fields.model.grid import Axis, Grid
-from quenched.fields.model.operators import ThinPlate
+from quenched.fields.model.operators import Modes, ThinPlate
 from quenched.fields.practice import classification, density, regression, robust
 
 SIZES = (0.3, 1.0)
@@ -83,10 +83,15 @@ def smooth(grid: Grid, order: int, strength: float | None, random: np.random.Ran
     free = values == 0
     size = np.sqrt(np.sum(1 / values[~free]) / grid.size)  # at strength 1
     drawn = (size / np.exp(random.uniform(*np.log(SIZES)))) ** 2 if strength is None else strength
-    c = random.normal(size=len(values))
+    c = _white(modes, random)
     c[free] *= WIDTH * np.sqrt(grid.size)
     c[~free] /= np.sqrt(drawn * values[~free])
     return modes.field(c)
+
+
+def _white(modes: Modes, random: np.random.RandomState) -> np.ndarray:
+    """Independent coefficients of modes, drawn on the points: signs and turns of modes change no field."""
+    return modes.coefficients(random.normal(size=modes.grid.shape))
 
 
 class Densities(World):
@@ -184,7 +189,7 @@ class Classes(World):
             lines, bends = 10.0 ** random.uniform((-1, -4), (1, -1)) if given is None else given
             modes = self.layout.prior(lines, bends).operator.modes(self.layout.modes).without_constant()
             values = self.layout.grid.cell * np.ravel(modes.values)
-            g = modes.field(random.normal(size=len(values)) / np.sqrt(values))
+            g = modes.field(_white(modes, random) / np.sqrt(values))
             seen, there = (self._at(x, g) for x in (self.x, self.places))
             labels = (random.uniform(size=self.rows) < softmax(seen, axis=1)[:, 1]).astype(int)
             if len(np.unique(labels)) == 2:
@@ -200,8 +205,7 @@ class Classes(World):
         """See `World`."""
         if model.draws_ is None:
             with jax.enable_x64(True):
-                fields = model._fitted.part.gaussian(jax.random.key(random.randint(2**31 - 1)), draws)
-            fields = fields.reshape(draws, *self.layout.grid.shape)
+                fields = model._fitted.gaussian(jax.random.key(random.randint(2**31 - 1)), draws)
         else:
             fields = _some(model.draws_, draws)
         P = model._fitted.drawn(fields, self.places)

@@ -35,6 +35,8 @@ PARTS = 0.95
 """The most probable parts that have so much of the posterior together are drawn from."""
 SAMPLER = NUTS(acceptance=0.9)
 """Of every part; with shorter steps than usual, because log-densities fall steeply where rows are few."""
+FEW = 4
+"""Strengths, and noises that go with them, from which draws are made where all of them would take too long."""
 ROUNDS = 50
 """Of the bridge's iteration."""
 
@@ -89,10 +91,14 @@ class Part:
     @functools.cached_property
     def _turned(self) -> tuple[np.ndarray, np.ndarray]:
         """Roots as coefficients `[m, a]`, those that the data decide most first, and the share of the prior in each."""
+        values, vectors = np.linalg.eigh((self._halves * self.values) @ self._halves.T)
+        return vectors.T @ self._halves, values
+
+    @functools.cached_property
+    def _halves(self) -> np.ndarray:
+        """Roots of Laplace's covariance as coefficients `[a, a]`."""
         lower, scale = self.factor
-        roots = linalg.solve_triangular(lower, np.diag(1 / scale), lower=True, check_finite=False)
-        values, vectors = np.linalg.eigh((roots * self.values) @ roots.T)
-        return vectors.T @ roots, values
+        return linalg.solve_triangular(lower, np.diag(1 / scale), lower=True, check_finite=False)
 
     @property
     def decided(self) -> int:
@@ -116,8 +122,9 @@ class Part:
         return Whitened(gaussians, mean, rows, Target(self.term(mean, rows), quadratics))
 
     def gaussian(self, key: Key, count: int) -> np.ndarray:
-        """Fields from Laplace's Gaussian, flattened `[count, points]`."""
-        return self.directions @ self.mean + normals(key, count, len(self.roots)) @ self.roots
+        """Fields from Laplace's Gaussian, flattened `[count, points]`; the signs of modes change none."""
+        white = normals(key, count, len(self.directions)) @ self.directions
+        return (self.mean + white @ self._halves) @ self.directions.T
 
     @property
     def roots(self) -> np.ndarray:
@@ -175,12 +182,22 @@ def draw(parts: Sequence[Part | Fixed], key: Key, count: int = DRAWS) -> Drawn:
     return Drawn(found, worst, verdict or "the draws are exact")
 
 
+def thin(shares: np.ndarray, count: int = FEW) -> dict[int, float]:
+    """A few of many parts, in even steps of their shares, so that each stands for its neighbours: their new shares."""
+    chosen, times = np.unique(pick(shares, (np.arange(count) + 0.5) / count), return_counts=True)
+    return dict(zip(chosen.tolist(), (times / count).tolist(), strict=True))
+
+
 def part_of(trial: Any, share: float) -> Part:
     """The part of a trial that was solved in modes."""
-    fit = trial.fit
+    return part_of_fit(trial.fit, trial.posterior.factor, share)
+
+
+def part_of_fit(fit: Any, factor: Any, share: float) -> Part:
+    """The part of a fit in modes."""
     values = fit.problem.grid.cell * np.ravel(fit.modes.values)
     mean = fit.modes.coefficients(fit.field)
-    part = Part.of(fit.problem, mean, trial.posterior.factor, values, fit.modes.matrix)
+    part = Part.of(fit.problem, mean, factor, values, fit.modes.matrix)
     return dataclasses.replace(part, share=share)
 
 

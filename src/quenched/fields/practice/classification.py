@@ -3,7 +3,8 @@ r"""Classes of rows with probabilities that can be trusted: smooth log-odds, the
 $p(k|x) = e^{g_k(x)} / \sum_l e^{g_l(x)}$, and the fields $g_k$ are smooth a priori. One column, or up to three
 together, live on a grid; of more columns the field is a sum of one-dimensional ones, $g_k(x) = \sum_c g_{kc}(x_c)$. In
 each column constants have a wide prior, straight lines the strength $\lambda_1$, and what is left of them
-$\tfrac{\lambda_2}2 \int (g'')^2$; both strengths are those of most evidence.
+$\tfrac{\lambda_2}2 \int (g'')^2$. Probabilities are those at the strengths of most evidence; bands are made of all
+strengths that are likely, each with its share.
 
 A probability is the ratio of two integrals over all fields: of the data with the row, as if it had class $k$, and of
 the data alone,
@@ -20,11 +21,12 @@ import functools
 import itertools
 from typing import Any
 
+import jax
 import numpy as np
 from scipy import linalg, special, stats
 
 from quenched.core import checks
-from quenched.core.types import InputError
+from quenched.core.types import InputError, Key
 from quenched.fields.learner.fitted import Fitted
 from quenched.fields.learner.solving import moved_by_data, solve_in_modes
 from quenched.fields.model.components import ClassData, Components
@@ -34,8 +36,9 @@ from quenched.fields.model.operators import _line as line_waves
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
-from quenched.fields.practice.bands import Part
-from quenched.fields.practice.search import climb
+from quenched.fields.practice.bands import Part, part_of_fit, thin
+from quenched.fields.practice.search import climb, spread
+from quenched.fields.practice.settings import pick
 from quenched.fields.theory.laplace import laplace
 
 POINTS, MODES = {1: 33, 2: 17, 3: 11}, {1: 10, 2: 6, 3: 4}
@@ -58,6 +61,9 @@ AFFORDABLE = 3e7
 """Rows x the square of coefficients up to which every row that is asked about is added to the data."""
 STEPS, CLOSE = 60, 1e-9
 """Newton steps at most with a row more, and the gain of the last one."""
+STRIDE, LOST, NEGLIGIBLE = 2, 3.0, 1e-3
+"""For bands strengths are weighed, every so many-th of those that can be tried, up to where the logarithm of the
+evidence is so much below its best; and shares that are left out."""
 DRAWS = 512
 """Points for the mean over a Gaussian of several log-odds."""
 
@@ -163,6 +169,7 @@ class Classes:
         log_evidence: logarithm of the probability of the labels.
         labels: of the different rows `[n]`.
         weights: how many rows each stands for.
+        weighed: fits at strengths that are likely, and the share of each.
     """
 
     layout: Layout
@@ -173,6 +180,7 @@ class Classes:
     rows: np.ndarray
     labels: np.ndarray
     weights: np.ndarray
+    weighed: tuple[tuple[Fitted, float], ...]
 
     @functools.cached_property
     def design(self) -> np.ndarray:
@@ -181,8 +189,12 @@ class Classes:
 
     def modes_at(self, rows: np.ndarray) -> np.ndarray:
         """Modes of the inputs at some rows, in units of the columns `[n, a]`."""
+        return self._hats(rows) @ self.fit.modes.given  # pyright: ignore[reportOptionalMemberAccess]
+
+    def _hats(self, rows: np.ndarray) -> Any:
+        """The matrix that takes fields at the points to some rows, in units of the columns."""
         data = ClassData(points=self.layout.place(rows), labels=np.zeros(len(rows)), sums=not self.layout.joint)
-        return data.placed(self.layout.grid).design(self.layout.grid.shape) @ self.fit.modes.given  # pyright: ignore[reportOptionalMemberAccess]
+        return data.placed(self.layout.grid).design(self.layout.grid.shape)
 
     @functools.cached_property
     def state(self) -> _State:
@@ -192,20 +204,26 @@ class Classes:
         c = modes.coefficients(self.fit.field).reshape(modes.values.shape)
         return _State.at(self.design, self.labels, self.weights, modes.over, prior, c)
 
-    @property
-    def part(self) -> Part:
-        """The posterior of the fields."""
-        modes, state = self.fit.modes, self.state
-        assert modes is not None
-        assert state.lower is not None
-        factor = (state.lower, np.ones(state.c.size))
-        return Part.of(self.fit.problem, state.c.ravel(), factor, state.prior.ravel(), modes.matrix)
+    def gaussian(self, key: Key, count: int) -> np.ndarray:
+        """Fields from Laplace's Gaussians, in even steps of the shares of their strengths `[count, *grid]`."""
+        at = pick(np.array([share for _, share in self.weighed]), (np.arange(count) + 0.5) / count)
+        fields = np.empty((count, *self.layout.grid.shape))
+        for j, times in zip(*np.unique(at, return_counts=True), strict=True):
+            fit = self.weighed[j][0]
+            drawn = part_of_fit(fit, fit.factor, 1.0).gaussian(jax.random.fold_in(key, int(j)), int(times))
+            fields[at == j] = drawn.reshape(times, *fields.shape[1:])
+        return fields
+
+    def parts(self) -> list[Part]:
+        """Posteriors of the fields at a few strengths."""
+        shares = thin(np.array([share for _, share in self.weighed]))
+        return [part_of_fit(self.weighed[i][0], self.weighed[i][0].factor, share) for i, share in shares.items()]
 
     def drawn(self, fields: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Probabilities of the classes at some rows, for drawn fields `[draws, n, k]`."""
-        modes: Any = self.fit.modes
-        c = np.array([modes.coefficients(one) for one in fields]).reshape(len(fields), *modes.values.shape)
-        return special.softmax(np.einsum("na,sab,kb->snk", self.modes_at(rows), c, modes.over, optimize=True), axis=2)
+        hats = self._hats(rows)
+        g = hats @ np.moveaxis(fields.reshape(len(fields), hats.shape[1], -1), 0, 1).reshape(hats.shape[1], -1)
+        return special.softmax(np.moveaxis(g.reshape(len(rows), len(fields), -1), 0, 1), axis=2)
 
     @property
     def exact(self) -> bool:
@@ -381,7 +399,14 @@ def learn(
         lines, bends = strength
         evidence(lines, bends)
     log_evidence, fit = tried[lines, bends]
-    return Classes(layout, fit, lines, bends, log_evidence, rows, labels, weights)
+    found = {(lines, bends): log_evidence}
+    if strength is None:
+        every = [values[int(np.argmin(np.abs(values - best))) % STRIDE :: STRIDE]
+                 for values, best in ((LINES, lines), (BENDS, bends))]  # fmt: skip
+        found = spread(*every, (lines, bends), evidence, LOST)
+    shares = special.softmax(list(found.values())).tolist()
+    weighed = tuple((tried[pair][1], share) for pair, share in zip(found, shares, strict=True) if share > NEGLIGIBLE)
+    return Classes(layout, fit, lines, bends, log_evidence, rows, labels, weights, weighed)
 
 
 def quantiles(values: np.ndarray, weights: np.ndarray, levels: tuple[float, ...]) -> list[float]:

@@ -13,7 +13,7 @@ from quenched.core.random import normals, split, uniforms
 from quenched.core.types import Key, Outcome
 from quenched.fields.learner.solving import solve
 from quenched.fields.model.problem import Problem
-from quenched.fields.practice.settings import Setting, pick
+from quenched.fields.practice.settings import Setting, pick, symmetric
 from quenched.fields.theory.laplace import laplace
 
 
@@ -70,6 +70,6 @@ class LaplaceDraws(PosteriorDraws):
     def draw(self, problem: Problem, key: Key, count: int) -> tuple[np.ndarray, Outcome]:
         """See `PosteriorDraws`."""
         fit = solve(problem)
-        roots = laplace(problem, fit).roots
+        roots = symmetric(laplace(problem, fit).roots)
         fields = fit.field.ravel() + normals(key, count, len(roots)) @ roots
         return fields.reshape(count, *problem.grid.shape), fit.outcome

@@ -1,4 +1,4 @@
-r"""Functions from values with noise of long tails: order, strength and scale of the noise by evidence.
+r"""Functions from values with noise of long tails: orders, strengths and scales of the noise weighed by evidence.
 
 $-\ln p(y|h) = V((y - h)/s)$ and a constant, with the absolute error, Huber's, or the $\epsilon$-insensitive one. The
 function is found by Newton's method in the smoothest modes of the prior. In the evidence and in the uncertainty every
@@ -8,32 +8,42 @@ absolute error. [lemm1999, section 3.7.4; evidence: eq. (73)]
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
 import numpy as np
-from scipy import integrate, linalg
+from scipy import integrate, linalg, special
 
 from quenched.core.types import InputError
+from quenched.fields.learner.fitted import Fitted
 from quenched.fields.learner.solving import solve_in_modes
 from quenched.fields.learner.starts import Given
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.links import Direct
 from quenched.fields.model.noise import HuberNoise, InsensitiveNoise, LaplaceNoise, Noise, NoisyData
-from quenched.fields.model.operators import ThinPlate
+from quenched.fields.model.operators import Modes, ThinPlate
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
-from quenched.fields.practice.bands import Part
+from quenched.fields.practice.bands import part_of_fit, thin
 from quenched.fields.practice.classification import quantiles
-from quenched.fields.practice.regression import DECIDED, ORDERS, Function, merged
-from quenched.fields.practice.search import climb
+from quenched.fields.practice.regression import DECIDED, ORDERS, Function, Piece, merged, mix, of_polynomials
+from quenched.fields.practice.search import climb, spread
 
 MODES = {1: 60, 2: 120}
 """The smoothest modes that take part, by the number of columns."""
 STRENGTHS = 10.0 ** np.arange(-9.0, 4.01, 0.5)
 """Strengths that are tried, of values of unit size."""
-SCALES = 2.0 ** np.arange(-10.0, 2.01, 0.5)
-"""Scales of the noise that are tried, in units of the spread of the values."""
+SCALES, COARSE = 2.0 ** np.arange(-10.0, 2.01, 0.125), 4
+"""Scales of the noise that are tried, in units of the spread of the values; at first every so many-th."""
+BEGIN = 1e-2, 0.5
+"""Strength and scale at which the search begins."""
+LOST = 4.0
+"""Strengths and scales are weighed up to where the logarithm of the evidence is so much below its best, and those
+beside them."""
+VALUES = 1.4826
+"""Deviation of the values in units of their median distance from the median, if they are Gaussian: that of free
+polynomials beforehand."""
 REWEIGHED, SMALL = 30, 1e-3
 """Rounds of least squares that find a start, and residuals and weights below which rows are all alike."""
 ROUNDING = 0.3
@@ -76,6 +86,75 @@ def noise(loss: str, count: int, random: np.random.RandomState) -> np.ndarray:
     return np.interp(random.uniform(size=count) * share[-1], share, r) / np.sqrt(_moments(loss)[0])
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Search:
+    """One order: values in units of their own, and what was tried of it."""
+
+    grid: Grid
+    data: Any
+    loss: str
+    order: int
+    modes: Modes
+    tried: dict[tuple[float, float], tuple[float, Fitted]] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def design(self) -> np.ndarray:
+        """Modes at the rows."""
+        return self.data.design(self.grid.shape) @ self.modes.given
+
+    @functools.cached_property
+    def seen(self) -> np.ndarray:
+        """Products of modes, summed over the rows."""
+        return self.design.T @ (self.data.weights[:, None] * self.design)
+
+    @property
+    def free(self) -> np.ndarray:
+        """Which modes are free polynomials."""
+        return np.ravel(self.modes.values) == 0
+
+    @property
+    def decided(self) -> bool:
+        """Whether rows decide the free polynomials."""
+        free = self.free
+        known = np.linalg.eigvalsh(self.seen[np.ix_(free, free)])
+        return bool(self.data.weights.sum() > free.sum() and known[0] > DECIDED * known[-1])
+
+    def problem(self, lam: float, s: float) -> Problem:
+        """At a strength and a scale."""
+        noise = LOSSES[self.loss](s)
+        seen = NoisyData(
+            self.data.points, self.data.targets, noise, self.data.weights, self.data.places, self.data.shares
+        )
+        return Problem(seen, Direct(self.grid), Gaussian(lam * ThinPlate(self.grid, self.order)))
+
+    def look(self, lam: float, s: float) -> float:
+        """The logarithm of the evidence at a strength and a scale."""
+        if (lam, s) not in self.tried:
+            prior, free = lam * self.grid.cell * self.modes.values.ravel(), self.free
+            if self.tried:  # the energy is convex: the start decides nothing but the time
+                start: Any = next(reversed(self.tried.values()))[1].field
+            else:
+                start = self.modes.field(_reweigh(self.design, self.data.targets, self.data.weights, s, prior))
+            fit = solve_in_modes(self.problem(lam, s), self.modes.times(lam), Given(start), max_steps=100)
+            told = _moments(self.loss)[1] / s**2 * self.seen
+            factor = linalg.cholesky(told + np.diag(prior), lower=True), np.ones(len(prior))
+            unit = self.seen[np.ix_(free, free)] / self.data.weights.sum() / VALUES**2
+            _, measure = np.linalg.slogdet(2 * np.pi * unit)
+            determinants = 0.5 * (np.sum(np.log(prior[~free])) + measure) - np.sum(np.log(np.diag(factor[0])))
+            known = of_polynomials(unit, self.modes.coefficients(fit.field), free, factor, np.ones(1))[0]
+            self.tried[lam, s] = float(determinants + known - fit.energy), dataclasses.replace(fit, factor=factor)
+        return self.tried[lam, s][0]
+
+    def weigh(self, strengths: np.ndarray, scales: np.ndarray) -> dict[tuple[float, float], float]:
+        """What is near the best of some strengths and scales, from one to the next, with logarithms of the evidence."""
+        lam, s = (float(values[np.argmin(np.abs(np.log(values / begin)))])
+                  for values, begin in ((strengths, BEGIN[0]), (scales, BEGIN[1])))  # fmt: skip
+        for some in (scales[::COARSE], scales):
+            s = climb(some, s, lambda v, a=lam: self.look(a, v))
+            lam = climb(strengths, lam, lambda v, b=s: self.look(v, b))
+        return spread(strengths, scales, (lam, s), self.look, LOST)
+
+
 def learn(
     grid: Grid,
     rows: np.ndarray,
@@ -95,9 +174,9 @@ def learn(
         values: $y$ `[n]`.
         weights: how many equal rows each stands for, all positive.
         loss: a name in `LOSSES`.
-        order: of the derivative that is small; by default the most probable.
-        strength: of the prior; by default the most probable.
-        noise: its variance; by default the most probable.
+        order: of the derivative that is small; by default all of `ORDERS`.
+        strength: of the prior; by default all.
+        noise: its variance; by default all.
 
     Raises:
         InputError: if the rows are too few to say anything.
@@ -105,56 +184,38 @@ def learn(
     rows, values, weights = merged(rows, values, weights)
     (centre,) = quantiles(values, weights, (0.5,))
     size = quantiles(np.abs(values - centre), weights, (0.5,))[0] or float(np.max(np.abs(values - centre))) or 1.0
-    y, (unit, bend) = (values - centre) / size, _moments(loss)
+    y, unit = (values - centre) / size, _moments(loss)[0]
     data: Any = NoisyData(points=rows, targets=y, noise=LOSSES[loss](1.0), weights=weights).prepared(grid)
-    S = data.design(grid.shape)
-    scale = None if noise is None else float(np.sqrt(noise / unit) / size)
-    best: tuple[float, Any] | None = None
-    for k in ORDERS if order is None else [order]:
-        modes = ThinPlate(grid, k).modes(MODES[len(grid.axes)])
-        free = modes.values.ravel() == 0
-        B = S @ modes.given
-        told, f = B.T @ (weights[:, None] * B), int(free.sum())
-        known = np.linalg.eigvalsh(told[:f, :f])
-        if not (weights.sum() > f and known[0] > DECIDED * known[-1]):
-            continue
-        tried: dict[tuple[float, float], tuple[float, Any]] = {}
-
-        def look(lam: float, s: float, k: int = k, modes: Any = modes, told: Any = told, tried: Any = tried) -> float:
-            """The evidence at a strength and a scale."""
-            if (lam, s) not in tried:
-                seen = NoisyData(data.points, data.targets, LOSSES[loss](s), weights, data.places, data.shares)
-                problem = Problem(seen, Direct(grid), Gaussian(lam * ThinPlate(grid, k)))
-                free, prior = modes.values.ravel() == 0, lam * grid.cell * modes.values.ravel()
-                start = Given(modes.field(_reweigh(S @ modes.given, y, weights, s, prior)))
-                fit = solve_in_modes(problem, modes.times(lam), start, max_steps=100)
-                data_part = bend / s**2 * told
-                lower = linalg.cholesky(data_part + np.diag(prior), lower=True)
-                _, sure = np.linalg.slogdet(data_part[np.ix_(free, free)] / weights.sum())
-                determinants = 0.5 * (np.sum(np.log(prior[~free])) + sure) - np.sum(np.log(np.diag(lower)))
-                tried[lam, s] = float(determinants - fit.energy), (fit, lower, prior)
-            return tried[lam, s][0]
-
-        lam = 1e-2 if strength is None else strength * size**2
-        s = 0.5 if scale is None else scale
-        for _ in range(2):
-            s = climb(SCALES, s, lambda v, a=lam: look(a, v)) if scale is None else s
-            lam = climb(STRENGTHS, lam, lambda v, b=s: look(v, b)) if strength is None else lam
-        found = look(lam, s), (k, lam, s, modes, tried[lam, s][1])
-        best = found if best is None or found[0] > best[0] else best
-    if best is None:
+    every = [Search(grid, data, loss, k, ThinPlate(grid, k).modes(MODES[len(grid.axes)]))
+             for k in (ORDERS if order is None else [order])]  # fmt: skip
+    searches = [search for search in every if search.decided]
+    if not searches:
         raise InputError("Argument `X` must hold more different rows than there are free polynomials, but the "
                          f"n_samples={len(rows)} rows do not decide them.")  # fmt: skip
-    evidence, (k, lam, s, modes, (fit, lower, prior)) = best
-    c = modes.coefficients(fit.field)
-    part = Part.of(fit.problem, c, (lower, np.ones(len(c))), prior, modes.given)
+    strengths = STRENGTHS if strength is None else np.array([strength * size**2])
+    scales = SCALES if noise is None else np.array([np.sqrt(noise / unit) / size])
+    weighed = [search.weigh(strengths, scales) for search in searches]
+    orders = []
+    for search, found in zip(searches, weighed, strict=True):
+        fits = {pair: search.tried[pair][1] for pair in found}
+        orders.append((search.modes, [
+            Piece(log, search.modes.coefficients(fits[pair].field), fits[pair], 1.0, unit * pair[1] ** 2)
+            for pair, log in found.items()
+        ]))  # fmt: skip
+    evidence, mean, roots, mean_noise = mix(orders)
+    best = int(np.argmax(evidence))
+    lam = max(weighed[best], key=weighed[best].__getitem__)[0]
+    flat = [(piece.log, piece.fit) for _, pieces in orders for piece in pieces]
+    shares = thin(special.softmax([log for log, _ in flat]))
+    parts = [part_of_fit(flat[i][1], flat[i][1].factor, share) for i, share in shares.items()]
+    before = np.log(len(every) * len(strengths) * len(scales))
     return Function(
         grid=grid,
-        mean=centre + size * fit.field,
-        order=k,
+        mean=centre + size * mean.reshape(grid.shape),
+        order=searches[best].order,
         strength=lam / size**2,
-        noise=unit * (s * size) ** 2,
-        log_evidence=evidence - float(weights.sum()) * np.log(size),
-        roots=size * linalg.solve_triangular(lower, modes.given.T, lower=True),
-        part=(part, centre, size),
+        noise=mean_noise * size**2,
+        log_evidence=float(np.logaddexp.reduce(evidence)) - before - float(weights.sum()) * np.log(size),
+        roots=size * roots,
+        parts=(parts, centre, size),
     )

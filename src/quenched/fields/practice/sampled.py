@@ -24,8 +24,6 @@ from quenched.fields.practice.evidence import Mixture
 from quenched.fields.practice.regression import Function
 from quenched.fields.practice.settings import pick
 
-FINER = 4
-"""Strengths of a regression are drawn from a grid so many times finer than that of its search."""
 MOST = 20_000
 """Points of a grid up to which a density is drawn."""
 
@@ -87,15 +85,16 @@ def function(
     centre, scale, searches = regression.standardise(grid, rows, values, weights, order)
     lam = None if strength is None else strength * scale**2
     v = None if noise is None else noise / scale**2
-    found = [one for search in searches for one in _weigh(search, lam, v)]
-    logs = np.concatenate([part[1] for part in found])
-    owner = np.repeat(np.arange(len(found)), [len(part[1]) for part in found])
-    noises = np.concatenate([part[2] for part in found])
+    weighed = [one for search in searches for one in search.weigh(lam, v)]
+    found = [one for one, _ in weighed]
+    logs = np.concatenate([one.logs + log for one, log in weighed])
+    owner = np.repeat(np.arange(len(found)), [len(one.logs) for one in found])
+    noises = np.concatenate([one.noises for one in found])
     which, what = split(key, 2)
     at = pick(special.softmax(logs), uniforms(which, count))
     z, fields = normals(what, count, grid.size), np.empty((count, grid.size))
     for j in np.unique(owner[at]):
-        trial, mine = found[j][0], owner[at] == j
+        trial, mine = found[j].trial, owner[at] == j
         roots = trial.posterior.roots
         off = z[mine][:, : len(roots)] @ roots
         fields[mine] = trial.fit.field.ravel() + np.sqrt(noises[at][mine])[:, None] * off
@@ -104,9 +103,9 @@ def function(
 
 
 def noisy(found: Function, key: Key, count: int = DRAWS) -> Drawn:
-    """Functions from the posterior of a regression with noise of long tails, at its order, strength and scale."""
-    part, centre, size = found.part
-    drawn = draw([part], key, count)
+    """Functions from the posterior of a regression with noise of long tails, at a few orders, strengths and scales."""
+    parts, centre, size = found.parts
+    drawn = draw(parts, key, count)
     return Drawn(centre + size * drawn.fields, drawn.outcome, drawn.verdict)
 
 
@@ -115,20 +114,3 @@ def branches(found: Branches, key: Key, count: int = DRAWS) -> Drawn:
     part, centre, size, order = found.part
     drawn = draw([part], key, count)
     return Drawn(centre + size * drawn.fields[:, :, order], drawn.outcome, drawn.verdict)
-
-
-def _weigh(search: Any, strength: float | None, noise: float | None) -> list[tuple[Any, np.ndarray, np.ndarray]]:
-    r"""Trials at each $\gamma$, with logarithms of the weights of noises, and the noises."""
-    tried, start = search.path()
-    if start is None:
-        return []
-    n, f, found = search.data.total, search.free, []
-    many = np.exp(np.linspace(tried[0], tried[-1], FINER * len(tried))).tolist()
-    both = strength is not None and noise is not None
-    for gamma in [strength * noise] if strength is not None and noise is not None else many:
-        trial, R, determinants = search.ask(gamma, start)
-        v = np.array([noise]) if noise is not None else regression.NOISES**2
-        v = v if strength is None or both else np.array([gamma / strength])
-        logs = determinants - 0.5 * ((n - f) * np.log(2 * np.pi * v) + R / v) - np.log(1 if both else len(many))
-        found.append((trial, logs, v))
-    return found

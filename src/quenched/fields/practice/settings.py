@@ -35,16 +35,22 @@ class Setting:
 
     @functools.cached_property
     def roots(self) -> np.ndarray:
-        """Rows whose products summed up are the covariance of the prior."""
+        """The symmetric root of the covariance of the prior: rounding does not turn it where modes are degenerate."""
         K = self.problem.grid.cell * np.asarray(self.problem.operator.matrix)
         values, vectors = np.linalg.eigh((K + K.T) / 2)
         kept = values > FLAT * values[-1]
-        return (vectors[:, kept] / np.sqrt(values[kept])).T
+        return (vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T
 
     def field(self, key: Key) -> np.ndarray:
         """A field from the prior."""
         mean = np.asarray(self.problem.prior.mean)  # pyright: ignore[reportAttributeAccessIssue]
         return mean + (normals(key, len(self.roots)) @ self.roots).reshape(mean.shape)
+
+
+def symmetric(roots: np.ndarray) -> np.ndarray:
+    """The symmetric root of the covariance of which other roots are given: the same draws on every machine."""
+    _, size, vectors = np.linalg.svd(roots, full_matrices=False)
+    return (vectors.T * size) @ vectors
 
 
 def pick(weights: np.ndarray, u: np.ndarray) -> np.ndarray:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from quenched.core import checks
+from quenched.core.linear import next_length
 from quenched.core.types import Array, InputError, Key, double
 from quenched.fields.model.laws import SCIENCE, Law, MaximumPosterior, TrueDensity, TrueFunction, TruePotential
 from quenched.fields.model.links import Density
@@ -21,6 +23,9 @@ ACCURACY, STEPS = 1e-9, 200
 """The iteration ends when the largest component of the gradient is below this share of the number of examples."""
 DAMPING = 1e-3
 """With which the iteration begins, as a share of the largest curvature."""
+
+ROOM, MOST = 2**8, 2**16
+"""Examples that are drawn at once: this number, or its square, and above that multiples of it."""
 
 
 def _descend(energy: Any, field: Array, scale: Array) -> tuple[Array, Array]:
@@ -46,11 +51,16 @@ def _descend(energy: Any, field: Array, scale: Array) -> tuple[Array, Array]:
     return phi, jnp.max(jnp.abs(G))
 
 
-def _one_run(key: Key, point: tuple[Law, MaximumPosterior], *, examples: int) -> dict[str, Array]:
-    """Errors on one data set; a pure function for `ensemble`."""
-    law, rule = point
+def _one_run(key: Key, point: tuple[Law, MaximumPosterior, Array], *, room: int) -> dict[str, Array]:
+    """Errors on one data set; a pure function for `ensemble`.
+
+    So many examples are drawn as there is `room` for, and the first of them are used: these are the same for any room,
+    and one program serves many numbers of examples.
+    """
+    law, rule, examples = point
     errors = _density_errors if isinstance(law, TrueDensity) else _function_errors
-    likelihood, measured = errors(key, law, rule, examples)  # pyright: ignore[reportArgumentType]
+    used = jnp.arange(room) < examples
+    likelihood, measured = errors(law.draw(key, room), law, rule, used)  # pyright: ignore[reportArgumentType, reportAttributeAccessIssue]
 
     def energy(field: Array) -> Array:
         field = rule.link.project(field)
@@ -61,36 +71,39 @@ def _one_run(key: Key, point: tuple[Law, MaximumPosterior], *, examples: int) ->
         start = rule.link.field(rule.link.grid.normalised(jnp.zeros(shape)))
     else:
         start = jnp.zeros(shape)
-    field, left = _descend(energy, rule.link.project(start), jnp.asarray(float(examples)))
+    field, left = _descend(energy, rule.link.project(start), examples)
     training, test = measured(rule.link.project(field))
     stalled = (left > 1e3 * ACCURACY * examples).astype(float)
     return {"training_error": training, "test_error": test, "stalled": stalled}
 
 
-def _density_errors(key: Key, law: TrueDensity, rule: MaximumPosterior, examples: int) -> tuple[Any, Any]:
+def _density_errors(drawn: Array, law: TrueDensity, rule: MaximumPosterior, used: Array) -> tuple[Any, Any]:
     """Minus the log-likelihood as a function of the field, and both errors."""
     grid = law.grid
-    counts = jnp.bincount(law.draw(key, examples), length=grid.size).reshape(grid.shape).astype(float)
+    counts = jnp.bincount(drawn, used.astype(float), length=grid.size).reshape(grid.shape)
     truth = jnp.asarray(law.density, float) * grid.weights
     truth = truth / jnp.sum(truth)
 
     def cross(weights: Array, field: Array) -> Array:
         return -jnp.sum(jnp.where(weights > 0, weights * rule.link.log_density(field), 0.0))
 
-    return (lambda field: cross(counts, field)), lambda field: (cross(counts, field) / examples, cross(truth, field))
+    def both(field: Array) -> tuple[Array, Array]:
+        return cross(counts, field) / jnp.sum(used), cross(truth, field)
+
+    return lambda field: cross(counts, field), both
 
 
-def _function_errors(key: Key, law: TrueFunction, rule: MaximumPosterior, examples: int) -> tuple[Any, Any]:
+def _function_errors(drawn: Any, law: TrueFunction, rule: MaximumPosterior, used: Array) -> tuple[Any, Any]:
     """The same for a function with noise."""
-    place, y = law.draw(key, examples)
+    place, y = drawn
     v, h = jnp.asarray(law.variance, float), jnp.asarray(law.values, float)
     constant = 0.5 * jnp.log(2 * jnp.pi * v)
 
     def loss(field: Array) -> Array:
-        return jnp.sum(jnp.square(y - field.reshape(-1)[place])) / (2 * v)
+        return jnp.sum(jnp.where(used, jnp.square(y - field.reshape(-1)[place]), 0.0)) / (2 * v)
 
     def both(field: Array) -> tuple[Array, Array]:
-        return constant + loss(field) / examples, constant + 0.5 + jnp.mean(jnp.square(field - h)) / (2 * v)
+        return constant + loss(field) / jnp.sum(used), constant + 0.5 + jnp.mean(jnp.square(field - h)) / (2 * v)
 
     return loss, both
 
@@ -142,9 +155,10 @@ def measure(
     if isinstance(rule.link, Density):
         raise InputError("Argument `rule` must have a link without a bound here, but it has Density: use LogDensity.")
     counts = [checks.whole("examples", int(n), least=1) for n in question.axes["examples"]]
-    work: list[Any] = [  # the shape of the data changes
-        (measure_potential(n) if isinstance(law, TruePotential) else functools.partial(_one_run, examples=n),
-         question.plan.pairs)
-        for n in counts
-    ]  # fmt: skip
+    if isinstance(law, TruePotential):  # the shape of the data changes
+        work: list[Any] = [(measure_potential(n), question.plan.pairs) for n in counts]
+    else:
+        rooms = [functools.partial(_one_run, room=next_length(n, first=ROOM, ratio=ROOM, most=MOST)) for n in counts]
+        work = [(run, [(*pair, np.array(float(n))) for pair in question.plan.pairs])
+                for run, n in zip(rooms, counts, strict=True)]  # fmt: skip
     return question.measure(work, key=key, runs=runs, batch=batch, executor=executor, folder=folder, label="data sets")
