@@ -22,7 +22,7 @@ from quenched.core.claims import Check, Claim, Comparison
 from quenched.core.figures import Figure, Kind, Panel, Scale, Section, Series
 from quenched.core.proof import Agreement
 from quenched.core.store import Damaged, Store, code_digest
-from quenched.core.types import InputError
+from quenched.core.errors import InputError, meant
 
 if TYPE_CHECKING:
     from quenched.papers.reproduction.run import Done
@@ -74,7 +74,7 @@ def paper(name: str) -> ModuleType:
 def _check(name: str) -> None:
     """Check that there is a paper of this name."""
     if name not in papers():
-        raise InputError(f"Argument PAPER must be one of: {', '.join(papers())}; but {name!r} was given.")
+        raise InputError(f"Argument PAPER must be one of: {', '.join(papers())}; but {name!r} was given{meant(name, papers())}.")
 
 
 def steps(names: Sequence[str], figures: Sequence[str] = ()) -> list[Step]:
