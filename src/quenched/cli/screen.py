@@ -66,7 +66,7 @@ def titled(console: Console, title: str, table: Table) -> None:
 
 
 def show(result: xr.Dataset, console: Console) -> None:
-    """Print some of a result: quantities down, points of the sweep across; of several states the one of least energy."""
+    """Print some of a result: quantities down, points of the sweep across; of several states the lowest."""
     every, states = result, result.sizes.get("branch", 1)
     if states > 1 and "lowest" in result:
         result = _lowest(result)
@@ -82,14 +82,19 @@ def show(result: xr.Dataset, console: Console) -> None:
         table.add_row(label, *(_value(result, name, {**place, **spot}) for spot in spots))
     console.print(table)
     if result is not every:
-        say(console, f"at each point the state of least free energy, of up to {states}: --branch NAME shows one of them",
-            style="dim")  # fmt: skip
+        said = f"at each point the state of least free energy, of up to {states}: --branch NAME shows one of them"
+        say(console, said, style="dim")
     say(console, *_remarks(result, len(rows), len(spots), dims), style="dim")
 
 
 def _lowest(result: xr.Dataset) -> xr.Dataset:
     """The state of least free energy at each point, by its name."""
-    return result.isel(branch=result["lowest"].argmax("branch")).drop_vars("lowest").reset_coords("branch").rename(branch="state")
+    return (
+        result.isel(branch=result["lowest"].argmax("branch"))
+        .drop_vars("lowest")
+        .reset_coords("branch")
+        .rename(branch="state")
+    )
 
 
 def _quantities(result: xr.Dataset) -> list[str]:
