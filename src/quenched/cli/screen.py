@@ -169,7 +169,9 @@ def agreement_table(sections: Sequence[Section], console: Console) -> None:
         name = figure.key if len(sections) > 1 else figure.key.rpartition("/")[2]
         for comparison, one in figure.agreement.items():
             verdict = "[green]agree[/]" if one.passed else "[bold red]DISAGREE[/]"
-            table.add_row(name, comparison, one.chance.removeprefix("= "), f"{one.largest:.2f} standard errors", verdict)
+            table.add_row(
+                name, comparison, one.chance.removeprefix("= "), f"{one.largest:.2f} standard errors", verdict
+            )
         if not figure.agreement:
             table.add_row(name, "[dim]nothing to compare[/]")
     console.print(table)

@@ -47,8 +47,8 @@ DEFINITIONS: dict[Verdict | Correction, str] = {
     Verdict.refuted: "the comparison decides against what is printed, and no corrected statement holds",
     Correction.conclusion: "a statement does not hold as printed; another one, given as ours, does",
     Correction.number: "a printed value is not the one we find; the corrected value is given",
-    Correction.misprint: "a formula or a definition is wrong to the letter, by slip or derivation; ours passes the test "
-    "that it fails",
+    Correction.misprint: "a formula or a definition is wrong to the letter, by slip or derivation; ours passes the "
+    "test that it fails",
     Verdict.not_decidable: "what is printed does not suffice for a test, or our error bars do not",
     Verdict.reproduced: "what is printed holds in our own computation",
 }

@@ -22,7 +22,7 @@ from matplotlib.transforms import ScaledTranslation
 from quenched.core import checks, figures
 from quenched.core.figures import Kind, Panel, Scale, Series
 from quenched.core.types import InputError
-from quenched.plots import animation, choice, panels, phases
+from quenched.plots import animation, choice, panels, phases, words
 from quenched.plots.animation import Animation
 from quenched.plots.choice import ABSENT
 from quenched.plots.series import (
@@ -240,6 +240,11 @@ def draw(figure: figures.Figure, *, title: bool = True) -> Figure:
     if not figure.panels:
         return plot(*figure.data.values())
     return _render(figure.title if title else "", figure.panels, _new_axes(figure.panels), own=True)
+
+
+def describe(figure: figures.Figure) -> str:
+    """What a figure of a paper shows, in words, for readers who do not see it."""
+    return words.describe(figure.panels or _choose_panels(list(figure.data.values()), None, None)[1])
 
 
 def _new_axes(panels: Sequence[Panel]) -> list[Axes]:
