@@ -27,7 +27,7 @@ _HOME = {
     "Agreement": "quenched.core.proof",
     "Dask": "quenched.core.ensemble",
     "ForecastDisplay": "quenched.plots",
-    "InputError": "quenched.core.types",
+    "InputError": "quenched.core.errors",
     "Local": "quenched.core.ensemble",
     "Processes": "quenched.core.ensemble",
     "agreement": "quenched.core.proof",

@@ -1,11 +1,12 @@
 """The verdict of a claim follows from its comparisons and from nothing else."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
-from quenched.core.claims import Check, Claim, Comparison, Verdict, above, agrees, apart, below, near
+from quenched.core.claims import Check, Claim, Comparison, Correction, Verdict, above, agrees, apart, below, near
 from quenched.core.proof import agreement
 from tests.core.test_proof import experiment, theory
 from tests.papers import claimed
@@ -98,3 +99,27 @@ def test_what_is_written_down_is_found(tmp_path):
             claimed.check_source(source)
     source.write_text("Claim(below(found[0], 1) & near(error(2.0), 1, within=0.1))")
     claimed.check_source(source)
+
+
+PLACES = {
+    "two formulas through one test": ("section 2", below(0.3, 1e-6), below(1e-9, 1e-6), Correction.misprint),
+    "the value of a formula": ("equation (9)", near(0.5, 0.2, within=0.02), below(0.5, 0.6), Correction.misprint),
+    "a printed number": ("figure 2", near(1.99, 2.1, within=0.05), near(1.99, 2.0, within=0.05), Correction.number),
+    "a direction": ("section 4", below(0.01, 0.0), above(0.01, 0.002), Correction.conclusion),
+    "a dependence that is none": ("equation (30)", apart(0.0, 0.0, by=1e-6), below(0.0, 1e-6), Correction.conclusion),
+    "a number and a direction": (
+        "figure 5",
+        near(0.2, 0.9, within=0.1) & below(0.7, 0.5),
+        above(0.7, 0.6),
+        Correction.conclusion,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PLACES)
+def test_what_was_corrected_follows_from_the_comparison_that_fails(case):
+    where, stands, instead, kind = PLACES[case]
+    made = dataclasses.replace(claim(stands, instead), where=where)
+    assert made.correction is kind
+    assert dataclasses.replace(made, instead=None).correction is None  # refuted
+    assert dataclasses.replace(made, stands=instead).correction is None  # reproduced

@@ -100,3 +100,29 @@ def test_each_variable_may_have_its_own_allowance():
     assert not agreement(wrong, both, allowance={"R": 0.0, "Q": 0.1}).passed
     with pytest.raises(InputError, match="`allowance` must be one number, or one for each of R, Q, but it is for R"):
         agreement(wrong, both, variables=["R", "Q"], allowance={"R": 0.1})
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_an_error_of_the_size_said_to_be_caught_is_caught_in_half_of_all_simulations(correlation):
+    """Half of 40: 20, with a standard deviation of 3.2."""
+    found = []
+    for seed in range(40):
+        points = experiment(seed, correlation=correlation, runs=200)
+        right = agreement(theory(), points, allowance=0.01)
+        place = int(np.argmin(np.abs(points.alpha.values - float(right.caught_where.partition("= ")[2].rstrip(")")))))
+        wrong = theory()
+        wrong["R"][place] += right.caught * abs(float(wrong.R[place])) * (-1) ** seed
+        found.append(not agreement(wrong, points, allowance=0.01).passed)
+    assert 8 <= sum(found) <= 32
+
+
+def test_a_p_value_of_one_is_never_shown_and_the_deviation_is_that_without_allowance():
+    points = experiment(5)
+    granted = agreement(theory(), points, allowance=1.0)
+    assert granted.p == 1.0
+    assert granted.chance == "> 0.99"
+    assert "p > 0.99;" in str(granted)
+    plain = agreement(theory(), points)
+    assert plain.chance == f"= {plain.p:.2g}"
+    assert granted.deviation == plain.deviation == float(np.abs(plain.z.R).max())
+    xr.testing.assert_allclose(granted.means.R.drop_vars("run", errors="ignore"), points.R)

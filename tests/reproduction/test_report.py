@@ -14,7 +14,7 @@ import pytest
 import xarray as xr
 
 import quenched
-from quenched.core.claims import Claim, Verdict, below
+from quenched.core.claims import DEFINITIONS, Claim, Verdict, below
 from quenched.core.figures import Figure, Kind, Panel, Section, Series
 from quenched.core.store import OutputError
 from quenched.papers import report
@@ -56,7 +56,7 @@ def write(figures, claims, out, **more):
 class Page(html.parser.HTMLParser):
     """What a browser would see: balance of tags, links, images, and the rows of tables as text."""
 
-    VOID = ("meta", "img", "br", "link", "hr")
+    VOID = ("meta", "img", "br", "link", "hr", "input")
 
     def __init__(self, path: Path):
         super().__init__()
@@ -105,8 +105,10 @@ def test_the_embedded_picture_is_the_file_beside_it(tmp_path):
 def test_links_lead_to_files_and_data_load_as_they_were(tmp_path):
     one = figure()
     page = Page(write([one], [], tmp_path))
-    assert len(page.links) == 3
-    assert all((tmp_path / link).is_file() for link in page.links)
+    files = [link for link in page.links if not link.startswith("#")]
+    assert len(files) == 3
+    assert all((tmp_path / link).is_file() for link in files)
+    assert all(f'id="{link[1:]}"' in page.source for link in page.links if link.startswith("#"))
     loaded = quenched.load(tmp_path / "paper-figure_2-LVQplus-theory.nc")
     xr.testing.assert_equal(loaded, one.data["LVQ+ theory"])
 
@@ -115,10 +117,10 @@ def test_every_comparison_is_a_row_and_in_the_json(tmp_path):
     figures = [figure("figure_1", compared=False), figure("figure_2"), figure("figure_3_left", shift=1.0)]
     assert [one.passed for f in figures for one in f.agreement.values()] == [True, False]
     page = Page(write(figures, [], tmp_path))
-    second, third, first = page.rows[1:]
+    third, second, first = page.rows[1:]  # what disagrees comes first
     assert "Figure 1" in first
     assert "nothing to compare" in first
-    assert "LVQ1, p₊ = 0.8" in second
+    assert "LVQ1, p + = 0.8" in second  # its subscript is a formula
     assert second.split()[-1] == "agree"
     assert "Figure 3 left" in third
     assert third.split()[-1] == "disagree"
@@ -151,11 +153,11 @@ def test_every_claim_is_shown_with_its_verdict(tmp_path):
     claims = [claim(v, f"statement {v.name}") for v in Verdict]
     page = Page(write([], claims, tmp_path))
     rows = [row for row in page.rows if "statement" in row]
-    assert len(rows) == len(Verdict)
-    for verdict, row in zip(Verdict, rows, strict=True):
+    worst_first = [Verdict.refuted, Verdict.corrected, Verdict.not_decidable, Verdict.reproduced]
+    for verdict, row in zip(worst_first, rows, strict=True):
         assert row.strip().endswith(verdict.value)
         assert "counted" in row
-    assert "1 reproduced, 1 corrected, 1 refuted, 1 not decidable" in page.source
+    assert "1 reproduced, 1 corrected (1 conclusion), 1 refuted, 1 not decidable" in page.source
     assert "as printed: error 0.4 below 0.3: no ours: 0.4 below 0.5: yes" in rows[1]
     stored = json.loads((tmp_path / "agreement.json").read_text())["claims"]["paper"]
     assert [one["verdict"] for one in stored] == [verdict.value for verdict in Verdict]
@@ -204,7 +206,7 @@ def test_the_front_page_counts_every_paper(tmp_path):
     one = Section("one2000", "First paper", "", (figure("figure_1"), figure("figure_2", shift=1.0)), (claim(),))
     two = Section("two2001", "Second paper", "", (figure("figure_3", compared=False),), (claim(Verdict.corrected),) * 2)
     page = Page(report.write([one, two], tmp_path, title="Both", quick=True))
-    first, second = [row for row in page.rows if "paper" in row][:2]
+    first, second = [row for row in page.rows if "First paper" in row or "Second paper" in row]
     assert "1 of 2 agree" in first
     assert "1 reproduced" in first
     assert "nothing to compare" in second
@@ -214,3 +216,63 @@ def test_the_front_page_counts_every_paper(tmp_path):
     assert stored["mode"] == "quick"
     assert stored["summary"]["claims"] == {"reproduced": 1, "corrected": 2}
     assert stored["summary"]["figures"] == 3
+
+
+def test_checks_of_our_own_are_no_claims_of_the_paper(tmp_path):
+    ours = dataclasses.replace(claim(statement="a check that the paper does not make"), own=True)
+    page = Page(write([], [claim(), ours], tmp_path))
+    assert "<b>1 claim</b>" in page.source
+    assert "besides 1 check of our own" in page.source
+    before, _, after = page.source.partition("Checks of our own, which the paper does not make")
+    assert "a check that the paper does not make" in after
+    assert "a check that the paper does not make" not in before
+    stored = json.loads((tmp_path / "agreement.json").read_text())
+    assert (stored["summary"]["claims"], stored["summary"]["own_checks"]) == ({"reproduced": 1}, 1)
+
+
+def test_every_verdict_is_defined_in_a_line_and_can_be_chosen(tmp_path):
+    page = Page(write([], [claim()], tmp_path))
+    for kind, words in DEFINITIONS.items():
+        slug = kind.value.replace(" ", "-")
+        assert words in page.source
+        assert len(words) < 120
+        assert f'id="only-{slug}"' in page.source
+        assert f"#only-{slug}:checked ~ * tr.claim:not(.{slug})" in page.source
+    assert 'class="claim reproduced"' in page.source
+
+
+def test_the_page_says_which_drawn_points_were_not_tested(tmp_path):
+    one, (_, points) = figure(), pair()
+    y = np.append(points.error.values, 20.0)
+    shown = Series("LVQ1", Kind.simulation, np.append(X, 4.0), y, np.full(4, 0.1))
+    one = dataclasses.replace(one, panels=(dataclasses.replace(one.panels[0], series=(shown,)),))
+    page = Page(write([one], [], tmp_path))
+    assert "1 of 4 drawn points of simulations lie outside and are not tested" in page.source
+    summary = json.loads((tmp_path / "agreement.json").read_text())["summary"]
+    assert (summary["points_drawn"], summary["points_tested"]) == (4, 3)
+
+
+def test_beside_p_stands_what_the_test_can_see(tmp_path):
+    page = Page(write([figure()], [], tmp_path))
+    stored = json.loads((tmp_path / "agreement.json").read_text())["comparisons"][0]
+    assert " > 0.99 " in page.rows[1]
+    assert stored["p"] > 0.99
+    assert f"{100 * stored['smallest_error_caught']:.2g} %" in page.rows[1]
+    assert f"{stored['largest_without_allowance']:.2f} s.e." in page.rows[1]
+
+
+def test_a_claim_leads_to_its_errata_and_they_to_their_tests(tmp_path):
+    citing = dataclasses.replace(claim(), evidence="by counting (errata P3 to P5)")
+    page = Page(write([], [citing], tmp_path))
+    assert {"#erratum-P3", "#erratum-P4", "#erratum-P5"} <= set(page.links)
+    (row,) = [row for row in page.rows if row.strip().startswith("P3 ")]
+    assert "tests/prototypes/test_errata.py::test_a_misprint_put_back_is_rejected[3]" in row
+    assert "β<sub>l</sub>" in page.source
+
+
+def test_pictures_are_described_and_formulas_are_formulas(tmp_path):
+    page = Page(write([figure(caption="R₊₊ falls as N^-1/2 with √(c/α), p < 0.5")], [], tmp_path))
+    assert 'alt="error over time: line LVQ1 rises from 1 to 9."' in page.source
+    for formula in ("<msub><mi>R</mi><mrow><mo>+</mo><mo>+</mo></mrow></msub>", "<msqrt>", "p &lt; 0.5",
+                    "<msup><mi>N</mi><mrow><mo>−</mo><mn>1</mn><mo>/</mo><mn>2</mn></mrow></msup>"):  # fmt: skip
+        assert formula in page.source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import importlib.metadata
@@ -14,6 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from quenched.cli.delivery import REFUSED, Delivery, Stop, console
+from quenched.core import progress
+from quenched.io.files import check_file
 
 app = typer.Typer(
     name="quenched", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
@@ -73,7 +76,12 @@ def command(**settings: Any) -> Callable[[Callable[..., None]], Callable[..., No
         def run(**given: Any) -> None:
             made = {name: kind(**{f.name: given.pop(f.name) for f in dataclasses.fields(kind)})
                     for name, kind in groups.items()}  # fmt: skip
-            function(**given, **made)
+            if given.get("data") is not None:
+                check_file(given["data"])
+            delivery = made.get("delivery")
+            spinning = delivery and not delivery.quiet and not given.get("help")
+            with progress.waiting("Loading ...") if spinning else contextlib.nullcontext():
+                function(**given, **made)
 
         run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
         run.__annotations__ = {one.name: one.annotation for one in parameters}
@@ -106,7 +114,7 @@ def curve(context: typer.Context, words: Words, *, delivery: Delivery, help: Hel
     from quenched.cli.options import Question
 
     asked = Question.parse(context, "curve", **dataclasses.asdict(words))
-    with delivery.working(), delivery.spinner("theory"):
+    with delivery.working("Solving the theory ..."):
         result = asked.curve()
     return delivery.hand_over(result)
 
@@ -139,7 +147,7 @@ def simulate(
 
     asked = Question.parse(context, "measure", **dataclasses.asdict(words))
     settings: dict[str, Any] = {"executor": executor(workers, scheduler), "folder": folder, "size": size, "runs": runs}
-    with delivery.working(folder=folder):
+    with delivery.working("Compiling the simulation ...", folder=folder):
         points = asked.measure(simulator, key=jax.random.key(seed), **settings)
         theory, sentence = asked.compare(points, allowance, smooth=delivery.plot is not None)
     return delivery.hand_over(points, *theory, sentence=sentence, agreement=sentence)
@@ -341,9 +349,10 @@ def reproduce(
 
     Finished steps are kept in the folder: after an interruption the same command resumes.
     """
-    from quenched.cli import reproduction
+    with progress.waiting("Loading ..."):
+        from quenched.cli import reproduction
 
-    reproduction.reproduce(paper, figure or [], out, quick=not full, workers=workers, scheduler=scheduler)
+        reproduction.reproduce(paper, figure or [], out, quick=not full, workers=workers, scheduler=scheduler)
 
 
 @command()
@@ -351,9 +360,10 @@ def demo(
     out: Annotated[Path, Option(help="Folder of the report.")] = Path("quenched-demo"), workers: WorkersOption = None
 ) -> None:
     """See it work in two minutes: a forecast and a density from data, and a figure of each paper."""
-    from quenched.cli import reproduction
+    with progress.waiting("Loading ..."):
+        from quenched.cli import reproduction
 
-    reproduction.demo(out, workers=workers)
+        reproduction.demo(out, workers=workers)
 
 
 def _help(context: typer.Context, science: str | None, verb: str) -> None:
@@ -364,9 +374,10 @@ def _help(context: typer.Context, science: str | None, verb: str) -> None:
 
         return typer.echo(f"Sciences: {', '.join(quenched.SCIENCES)}. Their laws, rules and controls: "
                           f"quenched {context.info_name} SCIENCE --help")  # fmt: skip
-    from quenched.cli import options, screen
+    with progress.waiting("Loading ..."):
+        from quenched.cli import options, screen
 
-    found = options.find_science(science)
+        found = options.find_science(science)
     if found.command:
         return typer.echo(f"The law of {science} is a table of data: use `{found.command}`.")
     return screen.explain(found, getattr(found.package, verb), console())

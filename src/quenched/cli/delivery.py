@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from quenched.core.errors import printable
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -54,7 +56,7 @@ class Delivery:
             store.writable_folder(path.parent)
 
     @contextlib.contextmanager
-    def working(self, words: str = "", *, notes: Sequence[str] = (), folder: Path | None = None) -> Iterator[None]:
+    def working(self, words: str, *, notes: Sequence[str] = (), folder: Path | None = None) -> Iterator[None]:
         """Check the files; print warnings, what is being done (on a terminal) and, on an interrupt, what is kept."""
         self._check()
         from quenched.core import progress
@@ -64,16 +66,8 @@ class Delivery:
         with interrupts(folder), progress.hidden() if self.quiet else contextlib.nullcontext():
             if self.quiet:
                 warnings.simplefilter("ignore")
-            elif words and sys.stderr.isatty():
-                print(words, file=sys.stderr, flush=True)
+            progress.wait_for(words)
             yield
-
-    def spinner(self, words: str) -> contextlib.AbstractContextManager[Any]:
-        """A spinner on a terminal."""
-        from rich.console import Console
-
-        there = Console(stderr=True)
-        return there.status(words) if there.is_terminal and not self.quiet else contextlib.nullcontext()
 
     def hand_over(
         self, result: xr.Dataset, *besides: xr.Dataset, sentence: str = "", show: Callable[..., None] | None = None,
@@ -82,8 +76,7 @@ class Delivery:
         """Save, print and draw (with what is drawn `besides`); each is tried, even if the others fail."""
         from quenched import io
         from quenched.cli import screen
-        from quenched.core import store
-        from quenched.core.types import printable
+        from quenched.core import progress, store
 
         lost: list[str] = []
 
@@ -96,9 +89,10 @@ class Delivery:
 
         def tell(line: str) -> None:
             if line and not self.quiet:
-                typer.echo(printable(line), err=self.json)
+                tell_line(line, err=self.json)
 
         saved = attempt(lambda: self._save(result, more))
+        progress.settle()
         if self.json:
             typer.echo(io.as_json(result, **more))
         elif not self.quiet:
@@ -135,11 +129,19 @@ class Delivery:
         return f"drawn in {self.plot}"
 
 
-def console() -> Any:
-    """Standard output, wide enough for a table when it is not a terminal."""
+def console(*, err: bool = False) -> Any:
+    """Standard output, wide enough for a table when it is not a terminal; or standard error."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else 100)
+    return Console(stderr=err, width=None if (sys.stderr if err else sys.stdout).isatty() else 100)
+
+
+def tell_line(line: str, *, err: bool = False) -> None:
+    """Print a sentence: between words it wraps at the width of a terminal; a file gets it as one line."""
+    from quenched.cli.screen import coloured
+
+    there = console(err=err)
+    there.print(coloured(printable(line)), soft_wrap=not there.is_terminal, highlight=False)
 
 
 @contextlib.contextmanager

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import shutil
 import sys
 import tempfile
+import textwrap
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
@@ -14,6 +16,7 @@ from pathlib import Path
 
 from quenched.cli.app import app
 from quenched.cli.delivery import Stop
+from quenched.core.errors import ClusterError, InputError, OutputError, printable
 
 MOST_COMPILED = 2**30
 """Bytes of compiled programs that are kept between calls."""
@@ -30,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         130 for an interrupt, 1 for a fault of ours.
     """
     _cache_compilations()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # alarms of the compiler say nothing about the answer
     with warnings.catch_warnings():
         warnings.filterwarnings("default", category=UserWarning)  # warnings are printed whatever Python's own filters
         warnings.showwarning = lambda message, *_: _say(f"warning: {message}")
@@ -46,17 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _say(line: str) -> None:
     """Print a line on standard error, without characters that control the terminal."""
-    from quenched.core.types import printable
-
-    print(printable(line.replace("\n", " ")), file=sys.stderr)
+    line = printable(line.replace("\n", " "))
+    if sys.stderr.isatty():  # between words, as far as there are any
+        line = textwrap.fill(line, shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
+    print(line, file=sys.stderr)
 
 
 def _explain(error: Exception) -> tuple[str, int]:
     """The line and the exit code of an exception; with QUENCHED_TRACEBACK set, unexpected ones are raised again."""
-    from quenched.core.ensemble import ClusterError
-    from quenched.core.store import OutputError
-    from quenched.core.types import InputError
-
     if isinstance(error, Stop):
         return str(error), error.code
     if isinstance(error, (InputError, OutputError, ClusterError)):

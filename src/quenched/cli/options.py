@@ -9,12 +9,11 @@ several numbers, rows `1,1/1,0.25`.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import enum
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +22,8 @@ import typer
 import xarray as xr
 
 import quenched
-from quenched.core.types import InputError, real, reals
+from quenched.core.errors import InputError, meant
+from quenched.core.types import real, reals
 
 LONGEST = 1_000_000
 """Values in one range."""
@@ -89,13 +89,8 @@ def pick(option: str, table: dict[str, type], name: str | None) -> type:
 def _check_name(what: str, name: str | None, known: Collection[str]) -> None:
     """Check that a name is known, and otherwise suggest the closest one."""
     if name is None or name not in known:
-        given = "none was given" if name is None else f"{name!r} was given{_meant(name.lower(), known)}"
+        given = "none was given" if name is None else f"{name!r} was given{meant(name.lower(), known)}"
         raise InputError(f"{what} must be one of: {', '.join(known)}; but {given}.")
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def required(cls: type) -> list[str]:
@@ -287,7 +282,7 @@ def _owner(owners: dict[str, type], name: str, others: Sequence[str]) -> tuple[s
     known = [_option(n) for n in dict.fromkeys([*others, *sorted({field for _, field in every})])]
     whose = " and ".join(kebab(cls.__name__) for cls in owners.values())
     raise InputError(f"Option {_option(name)} must be one that {whose} have, but it is not"
-                     f"{_meant(_option(name), known)}: {', '.join(known)}.")  # fmt: skip
+                     f"{meant(_option(name), known)}: {', '.join(known)}.")  # fmt: skip
 
 
 def _split(cls: type, field: str, name: str, value: Any) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ import typer
 
 from quenched.cli import options, screen
 from quenched.cli.delivery import Stop, console, interrupts
-from quenched.core.progress import estimated
+from quenched.core.progress import estimated, settle, wait_for
 from quenched.core.store import writable_folder
 from quenched.core.types import InputError
 from quenched.papers import report
@@ -55,7 +55,9 @@ def _compute(
     if all(one.value is None and not one.fault for one in done.values()):  # something is missing: no report
         raise InputError(next(one.sentence for one in done.values()))
     sections = papers.sections(done, complete=complete)
+    wait_for("Writing the report ...")
     page = report.write(sections, out, title=title, quick=quick)
+    settle()
     screen.agreement_table(sections, console())
     for step, one in done.items():
         if one.value is None:

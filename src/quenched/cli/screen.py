@@ -13,6 +13,7 @@ import xarray as xr
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
+from rich.text import Text
 
 from quenched.cli import digits, options
 from quenched.core.figures import Section
@@ -21,12 +22,31 @@ ROWS = 12
 """Quantities shown."""
 COLUMNS = 5
 """Points shown."""
+WORDS = ("phase", "state")
+"""Quantities that are words."""
+ABSENT = {"absent": "no such state"}
+"""The outcome of a point at which a state was not lost but does not exist."""
+
+
+VERDICTS = {
+    r"\bagrees?\b|\bGrade A\b": "green", r"\bDISAGREE\b|\bDIFFERS\b|\bGrade refused\b": "bold red",
+    r"\bGrade rough\b": "yellow",
+}  # fmt: skip
+"""Words that are verdicts, and their colours on a terminal."""
 
 
 def say(console: Console, *lines: str, style: str = "") -> None:
-    """Print lines; nothing in them is markup."""
+    """Print lines; nothing in them is markup, and verdicts have colours."""
     for line in lines:
-        console.print(escape(line), style=style, highlight=False)
+        console.print(coloured(line), style=style, highlight=False)
+
+
+def coloured(line: str) -> Text:
+    """A line with its verdicts in colour."""
+    text = Text(line)
+    for words, style in VERDICTS.items():
+        text.highlight_regex(words, style)
+    return text
 
 
 def grid(*columns: tuple[str, Iterable[str]]) -> Table:
@@ -46,7 +66,10 @@ def titled(console: Console, title: str, table: Table) -> None:
 
 
 def show(result: xr.Dataset, console: Console) -> None:
-    """Print some of a result: quantities down, points of the sweep across."""
+    """Print some of a result: quantities down, points of the sweep across; of several states the lowest."""
+    every, states = result, result.sizes.get("branch", 1)
+    if states > 1 and "lowest" in result:
+        result = _lowest(result)
     names = _quantities(result)
     spots, dims = _spots(result, names)
     table = Table("", box=None, pad_edge=False, header_style="bold")
@@ -58,13 +81,26 @@ def show(result: xr.Dataset, console: Console) -> None:
     for label, name, place in rows[:ROWS]:
         table.add_row(label, *(_value(result, name, {**place, **spot}) for spot in spots))
     console.print(table)
+    if result is not every:
+        said = f"at each point the state of least free energy, of up to {states}: --branch NAME shows one of them"
+        say(console, said, style="dim")
     say(console, *_remarks(result, len(rows), len(spots), dims), style="dim")
 
 
+def _lowest(result: xr.Dataset) -> xr.Dataset:
+    """The state of least free energy at each point, by its name."""
+    return (
+        result.isel(branch=result["lowest"].argmax("branch"))
+        .drop_vars("lowest")
+        .reset_coords("branch")
+        .rename(branch="state")
+    )
+
+
 def _quantities(result: xr.Dataset) -> list[str]:
-    """Order parameters, single numbers first; words (but for a phase) and truths are no quantities."""
+    """Order parameters, single numbers first; words (but for a phase or state) and truths are no quantities."""
     aside = ("runs", "failed", "outcome", "residual")
-    names = [str(n) for n, x in result.data_vars.items() if n not in aside and (x.dtype.kind in "fiu" or n == "phase")]
+    names = [str(n) for n, x in result.data_vars.items() if n not in aside and (x.dtype.kind in "fiu" or n in WORDS)]
     names = [n for n in names if not n.endswith(("_stderr", "_run"))]
     return sorted(names, key=lambda n: result[n].ndim)
 
@@ -99,7 +135,7 @@ def _value(result: xr.Dataset, name: str, place: dict[str, int]) -> str:
     if value.dtype.kind != "U" and np.isnan(value) and "outcome" in there:
         value = there["outcome"]
     if value.dtype.kind == "U":
-        return str(value.values)
+        return ABSENT.get(str(value.values), str(value.values))
     return digits.with_error(value, there[f"{name}_stderr"]) if f"{name}_stderr" in there else digits.number(value)
 
 
@@ -109,9 +145,13 @@ def _remarks(result: xr.Dataset, rows: int, spots: int, dims: list[str]) -> list
     lines = []
     if points > spots or rows > ROWS:
         lines.append(f"{spots} of {points} points and {min(rows, ROWS)} of {rows} quantities shown")
-    if "outcome" in result and (bad := int((result["outcome"] != "converged").sum())):
-        words = sorted(set(np.unique(result["outcome"].values)) - {"converged"})
-        lines.append(f"{bad} of {result['outcome'].size} points are not converged: {', '.join(map(str, words))}")
+    outcomes = result["outcome"].values if "outcome" in result else np.empty(0, str)
+    for outcome, said in ABSENT.items():
+        if none := int((outcomes == outcome).sum()):
+            lines.append(f"{said} at {none} of {outcomes.size} points")
+    lost = outcomes[~np.isin(outcomes, ["converged", *ABSENT])]
+    if lost.size:
+        lines.append(f"{lost.size} of {outcomes.size} points are not converged: {', '.join(sorted({*map(str, lost)}))}")
     if "stability" in result and (broken := int((result["stability"] > 1).sum())):
         lines.append(f"stability above 1 at {broken} of {result['stability'].size} points: replica symmetry is broken "
                      "there, and the theory an approximation")  # fmt: skip
@@ -129,7 +169,9 @@ def agreement_table(sections: Sequence[Section], console: Console) -> None:
         name = figure.key if len(sections) > 1 else figure.key.rpartition("/")[2]
         for comparison, one in figure.agreement.items():
             verdict = "[green]agree[/]" if one.passed else "[bold red]DISAGREE[/]"
-            table.add_row(name, comparison, f"{one.p:.2g}", f"{one.largest:.2f} standard errors", verdict)
+            table.add_row(
+                name, comparison, one.chance.removeprefix("= "), f"{one.largest:.2f} standard errors", verdict
+            )
         if not figure.agreement:
             table.add_row(name, "[dim]nothing to compare[/]")
     console.print(table)

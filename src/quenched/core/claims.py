@@ -9,6 +9,8 @@ prints with what is computed here, `instead` does the same for the corrected sta
 | fails            | holds             | corrected     |
 | fails            | none, or fails    | refuted       |
 | none or undecided| -                 | not decidable |
+
+What was corrected follows from the same comparisons, see `Claim.correction`.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+import re
 
-from quenched.core.proof import PASSED, Agreement
+from quenched.core.proof import NEARLY_ONE, PASSED, Agreement
 
 SURE = 3.0
 """Standard errors between a value and a bound that decide a comparison."""
@@ -32,6 +35,28 @@ class Verdict(enum.Enum):
     not_decidable = "not decidable"
 
 
+class Correction(enum.Enum):
+    """What had to be corrected, the gravest first."""
+
+    conclusion = "conclusion"
+    number = "number"
+    misprint = "misprint"
+
+
+DEFINITIONS: dict[Verdict | Correction, str] = {
+    Verdict.refuted: "the comparison decides against what is printed, and no corrected statement holds",
+    Correction.conclusion: "a statement does not hold as printed; another one, given as ours, does",
+    Correction.number: "a printed value is not the one we find; the corrected value is given",
+    Correction.misprint: "a formula or a definition is wrong to the letter, by slip or derivation; ours passes the "
+    "test that it fails",
+    Verdict.not_decidable: "what is printed does not suffice for a test, or our error bars do not",
+    Verdict.reproduced: "what is printed holds in our own computation",
+}
+"""Each verdict in one line, the gravest first."""
+FORMULA = re.compile(r"(equations?|eqs?\.) ")
+"""How the place of a formula begins."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Comparison:
     """A number and the interval in which it should lie."""
@@ -42,6 +67,7 @@ class Comparison:
     stderr: float = 0.0  # within three of them of an end the comparison is undecided
     inside: bool = True  # whether the number should lie inside the interval, or outside
     what: str = ""  # what the number is, in words
+    probability: bool = False  # whether the number is a probability, which is never shown as 1
 
     def __post_init__(self) -> None:
         if any(math.isnan(number) for number in (self.value, self.low, self.high, self.stderr)):
@@ -58,7 +84,8 @@ class Comparison:
         return None
 
     def __str__(self) -> str:
-        value = f"{self.what + ' ' if self.what else ''}{self.value:.4g}"
+        number = f"> {NEARLY_ONE}" if self.probability and self.value > NEARLY_ONE else f"{self.value:.4g}"
+        value = f"{self.what + ' ' if self.what else ''}{number}"
         value += f" ± {self.stderr:.1g}" if self.stderr else ""
         if math.isinf(self.low):
             relation = f"{'below' if self.inside else 'above'} {self.high:.4g}"
@@ -125,7 +152,8 @@ def apart(value: float, target: float, *, by: float, stderr: float = 0.0, what: 
 
 def agrees(agreement: Agreement) -> Check:
     """Check that a theory agrees with a simulation: the p-value of the comparison is above its threshold."""
-    return above(agreement.p, PASSED, what="p of theory against simulation")
+    what = "p of theory against simulation"
+    return Check((Comparison(agreement.p, PASSED, math.inf, what=what, probability=True),))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +170,7 @@ class Claim:
     )
     instead: Check | None = None  # decides whether the corrected statement in `ours` holds
     rests_on: str = ""  # the comparison of theory and simulation behind it, as `figures.comparison` names it
+    own: bool = False  # whether it is a check of ours that the paper does not make
 
     @property
     def verdict(self) -> Verdict:
@@ -152,6 +181,26 @@ class Claim:
         if answer:
             return Verdict.reproduced
         return Verdict.corrected if self.instead is not None and self.instead.holds else Verdict.refuted
+
+    @property
+    def correction(self) -> Correction | None:
+        """What was corrected; None for other verdicts.
+
+        A misprint, if two numbers, as printed and as corrected, went through one test, or if what fails is the value of
+        a formula. A number, if everything that fails compares one with the value that is printed. Otherwise a
+        conclusion.
+        """
+        if self.verdict is not Verdict.corrected or self.stands is None or self.instead is None:
+            return None
+        failing = [part for part in self.stands.parts if part.holds is False]
+        bounds = [{(p.low, p.high, p.inside) for p in some} for some in (failing, self.instead.parts)]
+        values = [{p.value for p in some} for some in (failing, self.instead.parts)]
+        if bounds[0] <= bounds[1] and not values[0] & values[1]:
+            return Correction.misprint
+        if FORMULA.match(self.where) and all(part.inside for part in failing):
+            return Correction.misprint
+        printed = all(part.inside and math.isfinite(part.low) and math.isfinite(part.high) for part in failing)
+        return Correction.number if printed else Correction.conclusion
 
     @property
     def checks(self) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ class Kind(enum.Enum):
     simulation = "simulation"  # points with error bars of one standard error
     reference = "reference"  # a thin grey line: a bound, an optimum, a trivial answer
     cloud = "cloud"  # single points without error bars: data, or positions
+    row = "row"  # dark points with a light edge: data on an image
+    cell = "cell"  # frames around single cells of an image
     mark = "mark"  # crosses: places of special meaning, such as cluster centres
     band = "band"  # an area between `low` and `high`: an interval around a line
     image = "image"  # a function of two variables, as colours with a scale named by the label
@@ -45,6 +47,9 @@ class Series:
     names: np.ndarray | None = None  # of nodes, or words
     ends: np.ndarray | None = None  # of arrows [n, 2]
     group: str = ""  # series of one group share a colour; by default those of one label
+    state: np.ndarray | None = (
+        None  # which state each point belongs to: a line breaks where one takes over from another
+    )
     outcome: np.ndarray | None = None  # a word for each point that needs one; by default "no value" for NaN
 
     @property

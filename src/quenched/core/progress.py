@@ -1,4 +1,7 @@
-"""One report for everything that takes long, on standard error: a bar on a terminal, elsewhere a line now and then."""
+"""One report for everything that takes long, on standard error: a bar on a terminal, elsewhere a line now and then.
+
+While a command imports, compiles or reads, `waiting` turns a spinner on a terminal; reports of work take its place.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ REFRESH = 0.1
 _T = TypeVar("_T")
 _silent = False
 _shown = threading.Lock()  # one report at a time: work inside other work has none of its own
+_spinner: _Spinner | None = None  # of the command that runs, until it answers
 
 
 class _Report:
@@ -39,7 +43,7 @@ class _Report:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         console = Console(stderr=True)
-        if not console.is_terminal:
+        if not console.is_terminal or console.is_dumb_terminal:
             pause = max(0.0, PAUSE - PATIENCE)
             while not over.wait(pause):
                 _print(f"{self.label}: {self.state()}, {time.monotonic() - self.begun:.0f} s")
@@ -47,7 +51,7 @@ class _Report:
             return
         columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}")]
         remaining = [] if self.words else [TimeRemainingColumn()]
-        with Progress(*columns, *remaining, console=console, transient=True) as bar:
+        with Progress(*columns, *remaining, console=console, transient=True, redirect_stdout=False) as bar:
             task = bar.add_task(self.label, total=self.total, state=self.state())
             while not over.wait(REFRESH):
                 bar.update(task, completed=self.done, state=self.state())
@@ -61,13 +65,82 @@ def _report(label: str, total: float) -> Iterator[_Report]:
         yield report
         return
     thread = threading.Thread(target=report.show, args=(over,), daemon=True)
+    if spinner := _spinner:
+        spinner.stop()
     thread.start()
     try:
         yield report
     finally:
         over.set()
         thread.join()
+        if spinner and spinner is _spinner:
+            spinner.start()
         _shown.release()
+
+
+class _Spinner:
+    """A line on a terminal that moves."""
+
+    def __init__(self, words: str):
+        self.words, self.begun = words, time.monotonic()
+        self.over, self.thread = threading.Event(), None
+
+    def start(self) -> None:
+        """Turn, in a thread of its own."""
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._turn, args=(self.over,), daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Wipe the line."""
+        self.over.set()
+        if self.thread is not None:
+            self.thread.join()
+            self.thread = None
+
+    def _turn(self, over: threading.Event) -> None:
+        if over.wait(PATIENCE):
+            return
+        from rich.console import Console
+        from rich.live import Live
+        from rich.spinner import Spinner
+
+        console = Console(stderr=True)
+        if console.is_dumb_terminal:
+            return
+        turning = Spinner("dots")
+        with Live(turning, console=console, transient=True, redirect_stdout=False):
+            while not over.wait(REFRESH):
+                turning.update(text=f"{self.words} ({time.monotonic() - self.begun:.0f} s)")
+
+
+@contextlib.contextmanager
+def waiting(words: str) -> Iterator[None]:
+    """Turn a spinner on a terminal until the block ends or `settle` is called; reports of work take its place."""
+    global _spinner
+    if _silent or _spinner is not None or not sys.stderr.isatty():
+        yield
+        return
+    _spinner = _Spinner(words)
+    _spinner.start()
+    try:
+        yield
+    finally:
+        settle()
+
+
+def wait_for(words: str) -> None:
+    """Say beside the spinner what is being done."""
+    if _spinner is not None:
+        _spinner.words = words
+
+
+def settle() -> None:
+    """Stop the spinner before an answer is printed."""
+    global _spinner
+    spinner, _spinner = _spinner, None
+    if spinner is not None:
+        spinner.stop()
 
 
 @contextlib.contextmanager

@@ -25,6 +25,8 @@ DRAWS = 20_000
 """Draws of the null distribution: p-values are resolved to 5e-5."""
 PASSED = 1e-4
 """Chance explains deviations whose p-value is above this."""
+NEARLY_ONE = 0.99
+"""A p-value above this is not told apart from 1."""
 EXACT = 1e-9
 """Points without spread over runs (a common start) must agree to this."""
 
@@ -43,6 +45,10 @@ class Agreement:
         relative_allowance: what was granted relative to the theory.
         z: dataset of deviations per point, in standard errors, without any allowance.
         allowances: what was granted each variable, absolute.
+        means: dataset of what the simulation gave at the points that were compared.
+        caught: the smallest error of the theory at a single point, relative to its value there, that the test would
+            have called a disagreement in half of all simulations; NaN where all theory values are 0.
+        caught_where: the point at which it is smallest, in words.
     """
 
     p: float
@@ -54,6 +60,19 @@ class Agreement:
     relative_allowance: float
     z: xr.Dataset
     allowances: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    means: xr.Dataset = dataclasses.field(default_factory=xr.Dataset)
+    caught: float = np.nan
+    caught_where: str = ""
+
+    @property
+    def chance(self) -> str:
+        """The p-value as it is said: "= 0.03", "> 0.99"; never 1, which no simulation shows."""
+        return f"= {self.p:.2g}" if self.p <= NEARLY_ONE else f"> {NEARLY_ONE}"
+
+    @property
+    def deviation(self) -> float:
+        """The largest deviation in standard errors, without any allowance."""
+        return max((float(np.abs(self.z[name]).max()) for name in self.z), default=np.nan)
 
     @property
     def passed(self) -> bool:
@@ -66,7 +85,7 @@ class Agreement:
         each = f"{self.allowance:g}" if single else ", ".join(f"{v:g} in {n}" for n, v in self.allowances.items())
         granted = f", allowance {each}" if self.allowance else ""
         granted += f", relative allowance {self.relative_allowance:g}" if self.relative_allowance else ""
-        return (f"theory and simulation {verdict}: p = {self.p:.2g}; largest deviation {self.largest:.2f} standard "
+        return (f"theory and simulation {verdict}: p {self.chance}; largest deviation {self.largest:.2f} standard "
                 f"errors at {self.where} ({self.points} points, {self.runs} runs{granted})")  # fmt: skip
 
 
@@ -128,10 +147,16 @@ def agreement(
     t = np.where(moves, excess / np.where(moves, stderr, 1.0), np.where(excess > EXACT, np.inf, 0.0))
     z = np.where(np.isinf(t), np.inf, -stats.norm.ppf(np.maximum(stats.t.sf(t, runs - 1), 1e-300)))
     worst = int(np.argmax(z))
+    p, critical = _judge(float(z[worst]), sides, stderr, moves)
+    unseen = granted + relative_allowance * np.abs(expected) + stats.t.isf(stats.norm.sf(critical), runs - 1) * stderr
+    caught = np.where(moves & (expected != 0), unseen / np.abs(np.where(expected != 0, expected, 1.0)), np.inf)
+    least = int(np.argmin(caught))
     parts = np.split((mean - expected) / np.where(moves, stderr, np.inf), np.cumsum(sizes)[:-1])
     plain = {n: points[n].copy(data=part.reshape(points[n].shape)) for n, part in zip(names, parts, strict=True)}
+    means = {n: points[n].copy(data=part.reshape(points[n].shape))
+             for n, part in zip(names, np.split(mean, np.cumsum(sizes)[:-1]), strict=True)}  # fmt: skip
     return Agreement(
-        p=_joint_p(float(z[worst]), sides, stderr, moves),
+        p=p,
         largest=float(t[worst]),
         where=_place(points, names, worst),
         points=z.size,
@@ -140,6 +165,9 @@ def agreement(
         relative_allowance=relative_allowance,
         z=xr.Dataset(plain),
         allowances=allowances,
+        means=xr.Dataset(means),
+        caught=float(caught[least]) if np.isfinite(caught[least]) else np.nan,
+        caught_where=_place(points, names, least) if np.isfinite(caught[least]) else "",
     )
 
 
@@ -157,22 +185,26 @@ def _allowances(given: float | Mapping[str, float], names: list[str]) -> dict[st
     return {name: float(given[name]) for name in names}
 
 
-def _joint_p(worst: float, sides: list[np.ndarray], stderr: np.ndarray, moves: np.ndarray) -> float:
-    """P(largest |z| >= worst) under the null, with the runs' own correlations."""
+def _judge(worst: float, sides: list[np.ndarray], stderr: np.ndarray, moves: np.ndarray) -> tuple[float, float]:
+    """P(largest |z| >= worst) under the null, with the runs' own correlations; and the z at which it is too small."""
     if not moves.any():
-        return 1.0 if worst <= 0 else 0.0
+        return (1.0 if worst <= 0 else 0.0), 0.0
     bound = min(1.0, 2 * moves.sum() * stats.norm.sf(worst))  # Bonferroni: resolves p below 1 / DRAWS
+    critical = float(stats.norm.isf(PASSED / (2 * moves.sum())))
     if bound < 1 / DRAWS:
-        return float(bound)
+        return float(bound), critical
     rng = np.random.default_rng(0)
     residuals = [(side - side.mean(axis=0))[:, moves] / (len(side) * stderr[moves]) for side in sides]
     residuals = [r * np.sqrt(len(r) / (len(r) - 1)) for r in residuals]
     residuals = [np.linalg.qr(r, mode="r") for r in residuals]  # the same covariance in as few rows as it needs
-    exceeded = 0
+    largest = []
     for _ in range(DRAWS // 1000):
         draw = sum(rng.standard_normal((1000, len(r))) @ r for r in residuals)
-        exceeded += int(np.sum(np.max(np.abs(draw), axis=1) >= worst))
-    return float(min(bound, (1 + exceeded) / (1 + DRAWS)))
+        largest.append(np.max(np.abs(draw), axis=1))
+    drawn = np.sort(np.concatenate(largest))
+    exceeded = len(drawn) - int(np.searchsorted(drawn, worst))
+    allowed = int(PASSED * (1 + DRAWS)) - 1  # so many draws may be as large where the test rejects
+    return float(min(bound, (1 + exceeded) / (1 + DRAWS))), min(critical, float(drawn[-1 - allowed]))
 
 
 def _common(curve: xr.Dataset, points: xr.Dataset, variables: Sequence[str] | None) -> list[str]:

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from quenched.core import checks
+from quenched.core.errors import OutputError as OutputError
+from quenched.core.errors import reason as reason
 from quenched.core.system import require_folder, require_memory
 from quenched.core.types import InputError
 
@@ -36,10 +38,6 @@ SEAL = b"\nquenched: sha256 of all before this line: "
 
 class Damaged(Exception):
     """A file that exists but is not as it was written."""
-
-
-class OutputError(OSError):
-    """The wanted place cannot be written; the message tells where the result was put instead."""
 
 
 def writable_folder(path: str | os.PathLike[str]) -> Path:
@@ -181,11 +179,6 @@ class Store:
             self.unsaved.append(reason(error))
             return self.unsaved[-1]
         return ""
-
-
-def reason(error: Exception) -> str:
-    """Why a file failed, without its path."""
-    return getattr(error, "strerror", None) or str(error)
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from types import ModuleType
 
-from quenched.core.types import InputError
+from quenched.core.errors import InputError
 
 
 def require_memory(what: str, size: float) -> None:

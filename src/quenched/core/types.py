@@ -1,4 +1,4 @@
-"""Types that all modules share: array aliases, double precision, outcomes, and the one error of bad input.
+"""Types that all modules share: array aliases, double precision, outcomes; the error of bad input is in `errors`.
 
 Double precision is entered, never switched on: a public verb is decorated with `double`, which runs it
 inside `jax.enable_x64(True)` and leaves the caller's own JAX as it was. A pure function that must already
@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import enum
 import functools
-import unicodedata
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from quenched.core.errors import LONGEST as LONGEST
+from quenched.core.errors import InputError as InputError
+from quenched.core.errors import printable as printable
 
 Array = jax.Array
 Key = jax.Array
@@ -24,9 +27,6 @@ Real = float | np.ndarray | jax.Array
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-
-LONGEST = 400
-"""Longest sentence; the middle of a longer one, which repeats its input, is left out."""
 
 QUICK = (
     {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
@@ -39,23 +39,6 @@ stand on programs that are called from the host only."""
 LIGHT = QUICK and {"xla_backend_optimization_level": 1}
 """The one of these options that leaves long runs as fast as they are, to the same bits: a fifth to a third of the time
 of compilation less, on CPUs."""
-
-
-def printable(text: str) -> str:
-    r"""Text from outside, such as a column's name, without characters that control a terminal."""
-    if text.isprintable():
-        return text
-    plain = (c if c.isprintable() else " " if unicodedata.category(c) == "Zs" else ascii(c)[1:-1] for c in text)
-    return "".join(plain)
-
-
-class InputError(ValueError):
-    """Bad input, in one sentence on one line: "Argument `x` must ..., but ..."."""
-
-    def __init__(self, sentence: str):
-        line = printable(" ".join(sentence.split()))
-        half = (LONGEST - 5) // 2
-        super().__init__(line if len(line) <= LONGEST else f"{line[:half]} ... {line[-half:]}")
 
 
 class Outcome(enum.IntEnum):

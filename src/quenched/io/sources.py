@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from quenched.core.store import reason
+from quenched.core.errors import InputError, printable, reason
 from quenched.core.system import available_memory
-from quenched.core.types import InputError, printable
+from quenched.io.files import check_file
 
 GROWTH = 10
 """Bytes of memory for each byte of a table while it is read: a digit and a comma become a float64, twice."""
@@ -29,8 +29,6 @@ COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 """Endings of compressed files, and the modules that open them; `.zip` besides."""
 SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 BINARY = (".parquet", ".feather")
-ARCHIVES = (".tar", ".tgz", ".tbz", ".tbz2", ".txz", ".7z", ".rar", ".zst", ".lz4", ".z")
-"""Endings of files that are not opened."""
 
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """What people write instead of commas."""
@@ -73,14 +71,7 @@ def column_names(path: str | os.PathLike[str], encoding: str | None = None) -> l
 
 def _there(path: str | os.PathLike[str]) -> Path:
     """A path that is a file of a kind that is opened, and fits in memory."""
-    source = Path(path)
-    if not source.is_file():
-        state = "a folder" if source.is_dir() else "not there"
-        raise InputError(f"Argument `path` must be a CSV file, but {source} is {state}.")
-    ending = "".join(source.suffixes[-2:]).lower()
-    if source.suffix.lower() in ARCHIVES or ending.startswith(".tar."):
-        raise InputError(f"{source} must be a CSV file, plain or packed as .gz, .bz2, .xz or .zip, but it is an "
-                         f"archive of another kind ({ending}): unpack it first.")  # fmt: skip
+    source = check_file(path)
     room = available_memory()
     size = _unpacked_size(source, most=int(room / GROWTH) + 1)
     if size * GROWTH > room:

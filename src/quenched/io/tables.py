@@ -11,7 +11,7 @@ import numpy as np
 
 from quenched.core import columns as cells
 from quenched.core.columns import Column
-from quenched.core.types import InputError, printable
+from quenched.core.errors import InputError, meant, printable
 from quenched.io import sources
 from quenched.io.sources import SEPARATORS, Source
 
@@ -121,7 +121,9 @@ def _wanted(source: Source, target: str | None, columns: Sequence[str] | None) -
                 if name in [part.strip().strip('"') for part in ",".join(there).split(mark)]:
                     raise InputError(f"{source.path} must be separated by commas, but it seems to be separated by "
                                      f"{word}.")  # fmt: skip
-            raise InputError(f"Column {name!r} must be in the table, but there are only: {', '.join(there)}.")
+            raise InputError(
+                f"Column {name!r} must be in the table{meant(name, there)}, but there are only: {', '.join(there)}."
+            )
     if target in wanted:
         raise InputError(f"Argument `columns` must not contain the target, but it contains {target!r}.")
     if not wanted:

@@ -96,7 +96,9 @@ def _series(data: xr.Dataset, name: str, axis: str, title: tuple[str, str]) -> l
         bars = here[f"{name}_stderr"].values if f"{name}_stderr" in here else None
         y, outcome = _outcomes(here, here[name].values.astype(float), bars)
         label, kind = ", ".join(filter(None, [group, title[1]])), Kind.simulation if simulated else Kind.theory
-        one = Series(label, kind, data[axis].values, y, bars, *_unstable(here), group=group, outcome=outcome)
+        names = [n for n in ("branch", "phase") if n in cut.variables and cut[n].dims == (axis,) and n != axis]
+        one = Series(label, kind, data[axis].values, y, bars, *_unstable(here), group=group, outcome=outcome,
+                     state=cut[names[0]].values if names else None)  # fmt: skip
         found += _by_source(one, here.get("source"))
     return found
 
@@ -110,7 +112,7 @@ def _by_source(series: Series, source: xr.DataArray | None) -> list[Series]:
     series = dataclasses.replace(series, unstable=doubt, dashes=UNTRUSTED) if doubt.any() else series
     y, marks = np.where(drawn, np.nan, series.y), np.where(drawn, "", series.marks)  # a line breaks where draws are
     line = dataclasses.replace(series, kind=Kind.theory, y=y, yerr=None, outcome=marks)
-    given = {name: getattr(series, name) for name in ("x", "y", "yerr", "unstable")}
+    given = {name: getattr(series, name) for name in ("x", "y", "yerr", "unstable", "state")}
     cut = {name: value[drawn] for name, value in given.items() if value is not None}
     points = dataclasses.replace(series, kind=Kind.simulation, outcome=series.marks[drawn], **cut)
     return [one for one, there in ((line, ~drawn), (points, drawn)) if there.any()]

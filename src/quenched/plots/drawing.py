@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 import numpy as np
 import xarray as xr
@@ -21,24 +22,29 @@ from matplotlib.transforms import ScaledTranslation
 from quenched.core import checks, figures
 from quenched.core.figures import Kind, Panel, Scale, Series
 from quenched.core.types import InputError
-from quenched.plots import choice, panels, phases
+from quenched.plots import animation, choice, panels, phases, words
+from quenched.plots.animation import Animation
 from quenched.plots.choice import ABSENT
+from quenched.plots.series import (
+    DASHES,
+    GREY,
+    MARKERS,
+    PALETTE,
+    SHAKY,
+    draw_image,
+    draw_series,
+    mark_unsettled,
+    write_words,
+)
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's colours, which colour-blind readers can distinguish; without yellow, which is faint on white."""
-
-MARKERS = "osD^vPX"
-GREY = "#767676"
-DASHES: tuple[Any, ...] = ("--", "-.", ":", (0, (8, 2, 1, 2, 1, 2)), (0, (1, 4)))
-"""Of reference lines, in their order; none is solid, as theory is."""
 MOST_LABELS = 14
 """Entries of a legend before it is thinned."""
+MOST_LINES = 8
+"""Lines of a panel that are told apart by more than their shade; of more the rest is faint."""
 SHORT_LABEL = 26
 """Longest entry of a legend beside the axes; longer ones go below."""
 LONGEST_LABEL = 40
 """Longest label of an ordinate in one line."""
-NODE = 30.0
-"""Width of a node in points."""
 BELOW = 0.55
 """Inches from the axes down to a legend of their own: below ticks and label."""
 NOTE_WIDTH = 98
@@ -67,9 +73,31 @@ PAINTED = {
 }
 """Results that are painted on axes of their own: the panel, and what paints it."""
 
+ABSCISSAE = {"forecast": "examples", "forecasts": "examples", "lines": "alpha"}
+"""What is on the abscissa of these."""
+
 _Entries = dict[str, tuple[Any, ...]]
 _Inks = dict[str, tuple[Any, str]]
 """The colour and the marker of each group."""
+
+
+@overload
+def plot(
+    *results: xr.Dataset | figures.Figure,
+    ax: Axes | Sequence[Axes] | None = None,
+    variables: Sequence[str] | str | None = None,
+    x: str | None = None,
+    animate: None = None,
+) -> Figure: ...
+
+
+@overload
+def plot(
+    *results: xr.Dataset | figures.Figure,
+    variables: Sequence[str] | str | None = None,
+    x: str | None = None,
+    animate: str,
+) -> Animation: ...
 
 
 def plot(
@@ -77,7 +105,8 @@ def plot(
     ax: Axes | Sequence[Axes] | None = None,
     variables: Sequence[str] | str | None = None,
     x: str | None = None,
-) -> Figure:
+    animate: str | None = None,
+) -> Figure | Animation:
     """Draw theories as lines and simulations as points, one pair of axes for each variable; or draw a forecast.
 
     Args:
@@ -88,9 +117,11 @@ def plot(
         ax: axes to draw on, one for each variable; by default a new figure.
         variables: what to draw; by default every order parameter.
         x: the control on the abscissa; by default `alpha` or `examples`, or else the first swept control.
+        animate: a control that moves: lines grow along it if it is on the abscissa, and change with it if it is another
+            swept control; a tree grows as its `width` falls.
 
     Returns:
-        The matplotlib figure; `.savefig("x.png")` writes it.
+        The matplotlib figure; `.savefig("x.png")` writes it. With `animate` an `Animation`; `.save("x.gif")` writes it.
 
     Raises:
         InputError: if there is nothing to draw, or not on these axes.
@@ -101,12 +132,16 @@ def plot(
         >>> curve = prototypes.curve(prototypes.TwoClusters(0.8), prototypes.LVQ1(0.2), alpha=np.linspace(0, 50, 51))
         >>> picture = quenched.plot(curve, variables="error")
     """
-    if len(results) == 1 and isinstance(results[0], figures.Figure):
+    if len(results) == 1 and isinstance(results[0], figures.Figure) and animate is None:
         return draw(results[0])
     datasets = [r for r in results if isinstance(r, xr.Dataset)]
     if not datasets or len(datasets) < len(results):
         raise InputError("Argument `results` must be datasets, or one figure of a paper, "
                          f"but {[type(r).__name__ for r in results]} was given.")  # fmt: skip
+    if animate is not None:
+        if ax is not None:
+            raise InputError("Argument `ax` must not be given with `animate`, but it is.")
+        return _animate(datasets, checks.names("variables", variables), x, animate)
     painted = PAINTED.get(str(datasets[0].attrs.get("source"))) if len(datasets) == 1 else None
     if painted and "seen" in datasets[0]:
         datasets = [panels.seen_splits(datasets[0])]
@@ -124,6 +159,52 @@ def plot(
     if painted:
         painted[1](axes[0], datasets[0], PALETTE)
     return figure
+
+
+def _animate(datasets: list[xr.Dataset], variables: Sequence[str] | None, x: str | None, control: str) -> Animation:
+    """A picture that grows along its abscissa, or along the width of a tree, or that changes with another control."""
+    source = str(datasets[0].attrs.get("source"))
+    upright = PAINTED.get(source, (None,))[0] is panels.show_tree
+    axis = "width" if upright else ABSCISSAE.get(source) or x or choice.abscissa(datasets)
+    if control == axis:
+        figure = plot(*datasets, variables=variables, x=x)
+        label = {"alpha": r"$\alpha$", "examples": "$m$"}.get(control, control)
+        return animation.grow(figure, figure.axes, control, label, upright=upright)
+    if upright or source in OWN_PANELS or any(control not in data.dims for data in datasets):
+        raise InputError(f"Argument `animate` must be a control that takes several values, such as {axis}, "
+                         f"but {control!r} was given.")  # fmt: skip
+    values = datasets[0][control].values
+    frames = [
+        _choose_panels([data.isel({control: i}) for data in datasets], variables, x or axis)[1]
+        for i in range(len(values))
+    ]
+    axes, inks = _new_axes(frames[0]), {}
+    figure = _render("", [_with_limits(every) for every in zip(*frames, strict=True)], axes, own=True)
+
+    def redraw(i: int) -> None:
+        for panel, ax in zip(frames[i], axes, strict=True):
+            _choose_inks(inks, panel.series)
+            _paint(ax, dataclasses.replace(panel, xlim=ax.get_xlim(), ylim=ax.get_ylim(), note=""), inks, {})
+
+    return animation.change(figure, axes, values, control, redraw)
+
+
+def _with_limits(frames: Sequence[Panel]) -> Panel:
+    """The first of several panels, with room for what all of them show."""
+    ends = {}
+    for name in ("x", "y"):
+        every = np.concatenate(
+            [np.ravel(np.asarray(getattr(one, name), float)) for frame in frames for one in frame.series]
+        )
+        low, high = np.nanmin(every[np.isfinite(every)]), np.nanmax(every[np.isfinite(every)])
+        room = 0.05 * (high - low)
+        wide = (
+            (low * (low / high) ** 0.05, high * (high / low) ** 0.05)
+            if name in frames[0].log
+            else (low - room, high + room)
+        )
+        ends[f"{name}lim"] = getattr(frames[0], f"{name}lim") or wide
+    return dataclasses.replace(frames[0], **ends)
 
 
 def _choose_panels(
@@ -161,6 +242,11 @@ def draw(figure: figures.Figure, *, title: bool = True) -> Figure:
     return _render(figure.title if title else "", figure.panels, _new_axes(figure.panels), own=True)
 
 
+def describe(figure: figures.Figure) -> str:
+    """What a figure of a paper shows, in words, for readers who do not see it."""
+    return words.describe(figure.panels or _choose_panels(list(figure.data.values()), None, None)[1])
+
+
 def _new_axes(panels: Sequence[Panel]) -> list[Axes]:
     """A new figure with room for the panels, side by side up to three."""
     columns = 2 if len(panels) in (2, 4) else min(len(panels), 3)
@@ -180,10 +266,12 @@ def _render(title: str, panels: Sequence[Panel], axes: list[Axes], *, own: bool)
     inks: _Inks = {}
     legends: list[_Entries] = []
     key: _Entries = {}
+    scales = _image_limits(panels)
+    solid = any(_is_solid(series) for panel in panels for series in panel.series if series.kind is Kind.theory)
     for panel, ax in zip(panels, axes, strict=True):
         _choose_inks(inks, panel.series)
-        legends.append(_paint(ax, panel, inks))
-        key |= _key(panel)
+        legends.append(_paint(ax, panel, inks, scales))
+        key |= _key(panel, solid=solid)
     if not own:
         for ax, legend in zip(axes, legends, strict=True):
             _legend(ax, legend | key, "best", columns=1)
@@ -220,129 +308,92 @@ def _columns(entries: _Entries, inches: float) -> int:
     return max(1, min(len(entries), int(inches * 11 / (longest + 7))))
 
 
-def _choose_inks(inks: _Inks, every: Iterable[Series]) -> None:
+def _choose_inks(inks: _Inks, every: Sequence[Series]) -> None:
     """Give every new group a colour that no other group of its panel has."""
-    plain = (Kind.reference, Kind.mark, Kind.image, Kind.arrow, Kind.word)
+    plain = (Kind.reference, Kind.mark, Kind.row, Kind.cell, Kind.image, Kind.arrow, Kind.word)
     groups = list(dict.fromkeys(series.colour_of for series in every if series.kind not in plain))
     taken = {inks[g][0] for g in groups if g in inks}
     fresh = [g for g in groups if g not in inks]
-    free = [colour for colour in PALETTE if colour not in taken]
+    image = any(series.kind is Kind.image for series in every)  # the first colour is that of images
+    free = [colour for colour in PALETTE[image:] if colour not in taken]
     if len(fresh) > len(free):  # too many for distinct colours: a scale, in the order they come
         free = [tuple(c) for c in colormaps["viridis"](np.linspace(0, 0.92, len(fresh)))]
     for i, (group, colour) in enumerate(zip(fresh, free, strict=False)):
         inks[group] = colour, MARKERS[(i + len(taken)) % len(MARKERS)]
 
 
-def _paint(ax: Axes, panel: Panel, inks: _Inks) -> _Entries:
+def _spread(names: Sequence[str], most: int) -> list[str]:
+    """Some of many names, evenly spread."""
+    return [names[i] for i in np.unique(np.linspace(0, len(names) - 1, most).astype(int))]
+
+
+def _image_limits(panels: Sequence[Panel]) -> dict[str, tuple[float, float]]:
+    """The ends of the colour scale of each quantity: its images share them, so that they can be compared."""
+    ends: dict[str, tuple[float, float]] = {}
+    for series in (series for panel in panels for series in panel.series if series.kind is Kind.image):
+        values = np.asarray(series.values, float)
+        low, high = ends.get(series.label, (np.inf, -np.inf))
+        ends[series.label] = min(low, float(np.nanmin(values))), max(high, float(np.nanmax(values)))
+    return ends
+
+
+def _paint(ax: Axes, panel: Panel, inks: _Inks, scales: dict[str, tuple[float, float]]) -> _Entries:
     """Draw one panel and return the entries of its legend."""
     entries: _Entries = {}
     later: _Entries = {}
     labels = list(dict.fromkeys(series.label for series in panel.series))
     references = [series.label for series in panel.series if series.kind is Kind.reference]
+    theories = [series for series in panel.series if series.kind is Kind.theory]
+    lines = list(dict.fromkeys(series.label for series in theories))
+    crowded = len({series.colour_of for series in theories}) > len(PALETTE)
+    marked = _spread(lines, MOST_LINES) if crowded else []
     for series in panel.series:
         colour, marker = inks.get(series.colour_of, (GREY, "o"))
         if series.kind is Kind.image:
-            _draw_image(ax, series)
+            draw_image(ax, series, scales[series.label])
             continue
         if series.kind is Kind.word:
-            _write_words(ax, series)
+            write_words(ax, series)
             continue
         if series.colour_of != series.label:  # several sizes of one colour: a marker each
             marker = MARKERS[labels.index(series.label) % len(MARKERS)]
         dashes = DASHES[references.index(series.label) % len(DASHES)] if series.label in references else "-"
-        handle = _draw_series(ax, series, colour, marker, dashes)
-        chosen = later if series.kind in (Kind.reference, Kind.mark, Kind.arrow) else entries
-        chosen[series.label] = (*chosen.get(series.label, ()), handle)
-        _mark_unsettled(ax, series, colour)
+        if series.kind is Kind.theory:
+            marker = marker if series.label in marked else ""
+        faint = bool(marked) and series.kind is Kind.theory and series.label not in marked
+        handle = draw_series(ax, series, colour, marker, dashes, faint=faint)
+        chosen = later if series.kind in (Kind.reference, Kind.mark, Kind.row, Kind.cell, Kind.arrow) else entries
+        if series.label:
+            chosen[series.label] = (*chosen.get(series.label, ()), handle)
+        mark_unsettled(ax, series, colour)
     _dress(ax, panel)
-    if len(entries) > MOST_LABELS:  # thin the legend, and say so
-        kept = [list(entries)[i] for i in np.unique(np.linspace(0, len(entries) - 1, 8).astype(int))]
-        rest = {f"and {len(entries) - len(kept)} between": (Line2D([], [], ls="none"),)}
-        entries = {name: entries[name] for name in kept} | rest
+    if marked or len(entries) > MOST_LABELS:  # thin the legend, and say so
+        kept = marked or _spread(list(entries), MOST_LINES)
+        left = len([name for name in entries if name in lines]) - len(kept) if marked else len(entries) - len(kept)
+        rest = {f"and {left} between": (Line2D([], [], color=GREY, lw=0.8, alpha=0.6, ls="-" if marked else "none"),)}
+        others = {name: entry for name, entry in entries.items() if marked and name not in lines}
+        entries = {name: entries[name] for name in kept} | (rest if left else {}) | others
     return entries | later
 
 
-def _draw_series(ax: Axes, series: Series, colour: Any, marker: str, dashes: str) -> Any:
-    """Draw one series by its kind and return its handle for the legend."""
-    x, y = np.asarray(series.x), np.asarray(series.y, float)
-    if series.kind is Kind.simulation:
-        bars = None if series.yerr is None else np.where(np.isfinite(series.yerr), series.yerr, np.nan)
-        look = {"ms": 5.5, "mfc": "white", "mew": 1.3, "elinewidth": 1.3, "capsize": 2.5}
-        return ax.errorbar(x, y, bars, fmt=marker, color=colour, zorder=3, **look)
-    if series.kind is Kind.cloud:
-        return ax.plot(x, y, marker, color=colour, ms=3.6, alpha=0.55, mew=0, rasterized=True)[0]
-    if series.kind is Kind.mark:
-        return ax.plot(x, y, "P", color="black", ms=11, mec="white", mew=1.2, ls="none", zorder=4)[0]
-    if series.kind is Kind.node:
-        return _draw_nodes(ax, series, colour)
-    if series.kind is Kind.arrow:
-        return _draw_arrows(ax, series)
-    if series.kind is Kind.reference:
-        return ax.plot(x, y, color=GREY, lw=1.2, ls=dashes, zorder=1)[0]
-    if series.kind is Kind.band:
-        low, high = (np.asarray(edge, float) for edge in (series.low, series.high))
-        return ax.fill_between(x.astype(float), low, high, color=colour, alpha=0.18, lw=0, zorder=1)
-    shaky = np.zeros(y.shape, bool) if series.unstable is None else np.asarray(series.unstable, bool)
-    touching = shaky | np.append(shaky[1:], False) | np.append(False, shaky[:-1])
-    ax.plot(x, np.where(touching, y, np.nan), color=colour, lw=1.8, ls=(0, (4, 2)), zorder=2)
-    alone = np.isfinite(y) & np.isnan(np.append(np.nan, y[:-1])) & np.isnan(np.append(y[1:], np.nan))
-    ax.plot(x[alone], y[alone], ".", color=colour, ms=7, zorder=2)  # a line of one point would not be seen
-    return ax.plot(x, np.where(shaky, np.nan, y), color=colour, lw=1.8, zorder=2)[0]
+def _is_solid(series: Series) -> bool:
+    """Whether some of a theory's line is drawn solid."""
+    shaky = np.zeros(np.shape(series.y), bool) if series.unstable is None else np.asarray(series.unstable, bool)
+    return bool(np.any(np.isfinite(np.asarray(series.y, float)) & ~shaky))
 
 
-def _draw_nodes(ax: Axes, series: Series, colour: Any) -> Line2D:
-    """Circles with names in them."""
-    look: dict[str, Any] = {"marker": "o", "mec": colour, "mew": 1.6, "ls": "none", "mfc": "white"}
-    ax.plot(series.x, series.y, ms=NODE, zorder=3, **look)
-    middle: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 11, "zorder": 4}
-    for x, y, name in zip(series.x, series.y, () if series.names is None else series.names, strict=True):
-        ax.text(float(x), float(y), str(name), **middle)
-    return Line2D([], [], ms=9, **look)
-
-
-def _write_words(ax: Axes, series: Series) -> None:
-    """Words at their places, on white so that a line behind them does not cross them."""
-    look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 12, "style": "italic", "zorder": 4}
-    for x, y, name in zip(series.x, series.y, () if series.names is None else series.names, strict=True):
-        ax.text(float(x), float(y), str(name), **look, bbox={"fc": "white", "ec": "none", "alpha": 0.8, "pad": 1.5})
-
-
-def _draw_arrows(ax: Axes, series: Series) -> Line2D:
-    """Arrows that end where a node would begin."""
-    look = {"arrowstyle": "-|>", "color": GREY, "lw": 1.3, "shrinkA": NODE / 2, "shrinkB": NODE / 2 + 1}
-    for x, y, end in zip(series.x, series.y, np.asarray(series.ends, float), strict=True):
-        ax.annotate("", tuple(end), (float(x), float(y)), arrowprops=look, zorder=2)
-    return Line2D([], [], color=GREY, lw=1.3, marker=">", ms=5)
-
-
-def _draw_image(ax: Axes, series: Series) -> None:
-    """Draw a function of two variables as colours, with their scale beside it."""
-    shown = ax.pcolormesh(series.x, series.y, np.asarray(series.values).T, cmap="cividis", shading="nearest", zorder=1)
-    bar = ax.figure.colorbar(shown, ax=ax)
-    bar.set_label(series.label, fontsize=11)
-    bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
-
-
-def _mark_unsettled(ax: Axes, series: Series, colour: Any) -> None:
-    """Put a cross on each point that did not converge: at its value, or on the lower edge if it has none."""
-    x, y = np.asarray(series.x), np.asarray(series.y, float)
-    lost = ~np.isin(series.marks, ("", ABSENT))
-    there, gone = np.flatnonzero(lost & np.isfinite(y)), np.flatnonzero(lost & ~np.isfinite(y))
-    gone = gone[:: max(1, len(gone) // 24)]  # a row of crosses, not a bar of ink
-    look = {"color": colour, "ms": 7, "mew": 1.6, "ls": "none", "zorder": 5}
-    ax.plot(x[there], y[there], "x", **look)
-    ax.plot(x[gone], np.full(len(gone), 0.025), "x", transform=ax.get_xaxis_transform(), **look)
-
-
-def _key(panel: Panel) -> _Entries:
+def _key(panel: Panel, *, solid: bool) -> _Entries:
     """Legend entries, in grey, for the meaning of lines, points and crosses."""
     key: _Entries = {}
     if panel.key and {Kind.theory, Kind.simulation} <= {series.kind for series in panel.series}:
-        key["theory"] = (Line2D([], [], color=GREY, lw=1.8),)
+        if solid:
+            key["theory"] = (Line2D([], [], color=GREY, lw=1.8),)
         key["simulation ± 1 s.e."] = (Line2D([], [], color=GREY, marker="o", mfc="white", mew=1.3, ms=5.5, ls="none"),)
     for series in panel.series:
         if series.unstable is not None and np.any(series.unstable):
-            key[series.dashes] = (Line2D([], [], color=GREY, lw=1.8, ls=(0, (4, 2))),)
+            key[series.dashes if solid else f"theory, {series.dashes}"] = (
+                Line2D([], [], color=GREY, lw=1.8, ls=SHAKY),
+            )
     words = dict.fromkeys(str(word) for series in panel.series for word in series.marks if word)
     if words.pop(ABSENT, "") is None:
         key["no line: no such state"] = (Line2D([], [], ls="none"),)
@@ -384,7 +435,8 @@ def _dress(ax: Axes, panel: Panel) -> None:
         ax.margins(0.14)
     if panel.note:
         below = {"textcoords": "offset points", "va": "top", "fontsize": 9, "color": GREY}
-        ax.annotate("\n".join(textwrap.wrap(panel.note, NOTE_WIDTH)), (0, 0), (0, -44), "axes fraction", **below)
+        under: Any = ("axes fraction", ax.xaxis.label)  # however many lines the ticks have
+        ax.annotate("\n".join(textwrap.wrap(panel.note, NOTE_WIDTH)), (0, 0), (0, -8), under, **below)
     if panel.right is not None:
         _second_scale(ax, panel.right, log="y" in panel.log)
 

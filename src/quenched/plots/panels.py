@@ -17,6 +17,7 @@ from quenched.plots.choice import plain
 WITHIN = "measured on subsets of the rows"
 CURVE = "measured on parts of the rows"
 CHECK = "check: subsets, tuned anew"
+TRUTH = "truth: rows the forecast did not see"
 AHEAD = "forecast (80% band)"
 LONGEST_REASON = 400
 """Longest sentence in the note."""
@@ -37,7 +38,8 @@ def show_forecast(data: xr.Dataset) -> Panel:
     """The curve, its interval, the check if there is one, and where the data end; or else what was measured."""
     series = [*_measured(data, CURVE, "curve_error", over="size"),
               *(_ahead(data) if _is_known(data).any() else _measured(data, WITHIN, "measured")),
-              *_measured(data, CHECK, "check_error", group="check")]  # fmt: skip
+              *_measured(data, CHECK, "check_error", group="check"),
+              *_measured(data, TRUTH, "unseen_error", group="unseen")]  # fmt: skip
     heights = [np.ravel(edge) for one in series for edge in (one.y, one.low, one.high) if edge is not None]
     seen = np.concatenate([np.zeros(0), *heights])
     if np.isfinite(seen).any():
@@ -107,7 +109,7 @@ def _note(data: xr.Dataset) -> str:
         if reason:
             why.setdefault(plain(reason, LONGEST_REASON), []).append(f"{float(size):,.0f}")
     known = bool(_is_known(data).any())
-    shown = "check_error" in data or "curve_error" in data or not known
+    shown = any(f"{name}_error" in data for name in ("check", "curve", "unseen")) or not known
     bars = ["Bars are one standard error."] if shown else []
     if not known:
         return " ".join([*bars, "No forecast:", *why])
@@ -141,7 +143,16 @@ def show_density(data: xr.Dataset) -> Panel:
     if "given" in data.attrs:
         return Panel(plain(data.attrs["given"]), column, _given(data), key=False)
     note = "The band is drawn from the first row to the last."
-    return Panel(column, "probability density", _alone(data), key=False, note=note)
+    return Panel(column, "probability density", _alone(data), xlim=_ends_of_axis(data), key=False, note=note)
+
+
+def _ends_of_axis(data: xr.Dataset) -> tuple[float, float] | None:
+    """Where the axis ends: at zero where no row is on its other side, although the grid goes on there."""
+    x, edges = data["value"].values, data["edge"].values
+    low, high = float(x[0]), float(x[-1])
+    if low < 0 <= edges[0]:
+        return 0.0, high
+    return (low, 0.0) if edges[-1] <= 0 < high else None
 
 
 def show_potential(data: xr.Dataset) -> list[Panel]:
@@ -189,7 +200,7 @@ def _given(data: xr.Dataset) -> tuple[Series, ...]:
     image = Series("density", Kind.image, x, data["value"].values, values=data["density"].values)
     label = f"mean ({_share(data)} interval)"
     band = Series(label, Kind.band, x, mean, low=data["low"].values, high=data["high"].values)
-    rows = Series(f"{int(data.attrs['rows']):,} rows", Kind.cloud, data["row_given"].values, data["row_value"].values)
+    rows = Series(f"{int(data.attrs['rows']):,} rows", Kind.row, data["row_given"].values, data["row_value"].values)
     return image, band, Series(label, Kind.theory, x, mean), rows
 
 
@@ -215,7 +226,7 @@ def show_edges(data: xr.Dataset) -> Panel:
     places = np.arange(len(names), dtype=float)
     image = Series("mutual information (bits)", Kind.image, places, places, values=bits.T)
     words = ", ".join(f"{i}: {name}" for i, name in enumerate(names))
-    return Panel("column", "other column", (image, Series("edges of the tree", Kind.cloud, x, y)), note=words)
+    return Panel("column", "other column", (image, Series("edges of the tree", Kind.cell, x, y)), note=words)
 
 
 def show_metric(data: xr.Dataset) -> Panel:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -52,7 +51,7 @@ def show_lines(data: xr.Dataset) -> Panel:
     low, high = float(values.min()), float(values.max())
     room = (high - low) or 1.0
     frame = (max(0.0, low - 0.25 * room) if low >= 0 else low - 0.25 * room, high + 0.2 * room)
-    series = [dataclasses.replace(one, **_break(one, JUMP * (frame[1] - frame[0]))) for one in series]
+    series = [dataclasses.replace(one, state=_pieces(one, JUMP * (frame[1] - frame[0]))) for one in series]
     names, places = _place_names(alpha, walls, frame)
     if names:
         x, y = np.array(places).T
@@ -77,14 +76,12 @@ def _label(name: str) -> str:
     return f"{first} | {last}"
 
 
-def _break(series: Series, most: float) -> dict[str, Any]:
-    """The line with a gap where it jumps from one state to another."""
+def _pieces(series: Series, most: float) -> np.ndarray:
+    """The number of the piece that each point of a line belongs to: another where it jumps to another state."""
     step = np.abs(np.diff(series.y))
     known = step[np.isfinite(step)]
-    jumps = np.flatnonzero(step > max(most, USUAL * float(np.median(known)))) if len(known) else []
-    cut = {"x": series.x, "y": series.y, "unstable": series.unstable, "outcome": series.outcome}
-    gap = {"x": np.nan, "y": np.nan, "unstable": False, "outcome": ""}
-    return {name: None if v is None else np.insert(v, np.asarray(jumps, int) + 1, gap[name]) for name, v in cut.items()}
+    jumps = step > max(most, USUAL * float(np.median(known))) if len(known) else np.zeros(len(step), bool)
+    return np.concatenate([[0], np.cumsum(jumps)])
 
 
 def _read_column(data: xr.Dataset, bounds: list[list[str]], i: int) -> list[tuple[float, str, str, str]]:

@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 import threadpoolctl
 
+from quenched.core.errors import ClusterError as ClusterError
 from quenched.core.store import code_digest
 from quenched.core.system import require_memory
 from quenched.core.types import LIGHT, InputError
@@ -284,10 +285,6 @@ def _budget() -> float:
     device = jax.local_devices()[0]
     stats = None if device.platform == "cpu" else device.memory_stats()
     return DEVICE_SHARE * stats["bytes_limit"] if stats and "bytes_limit" in stats else HOST_BUDGET
-
-
-class ClusterError(RuntimeError):
-    """A cluster cannot go on; the message tells what is kept."""
 
 
 class Executor(abc.ABC):

@@ -123,9 +123,10 @@ def figure_4(*, quick: bool = False, key: Any = None) -> Figure:
     for name, values in (("energy of an example, ε", path.energy), ("ε above the annealed solution", above)):
         series = []
         for i in range(path.sizes["start"]):
-            y = values.isel(start=i).values
-            series.append(Series("minima followed", Kind.theory, path.width.values[up], y[up]))
-            series.append(Series("minima followed", Kind.theory, path.width.values[down], y[down],
+            y, jumps = values.isel(start=i).values, path.jump.isel(start=i).values
+            rising, falling = np.cumsum(jumps[up]), np.cumsum(jumps[down][::-1])[::-1]
+            series.append(Series("minima followed", Kind.theory, path.width.values[up], y[up], state=rising))
+            series.append(Series("minima followed", Kind.theory, path.width.values[down], y[down], state=falling,
                                  unstable=np.full(int(down.sum()), True), dashes="width decreasing"))  # fmt: skip
         own = path.annealed_energy if not panels else xr.zeros_like(path.annealed_energy)
         series.append(Series("annealed", Kind.theory, path.width.values, own.values))

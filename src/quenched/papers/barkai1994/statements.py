@@ -117,9 +117,9 @@ def _error_claims(figure: Figure) -> list[Claim]:
               "two formulations of the theory (erratum B6); replica symmetry is broken there, and annealing does not see the line",
               near(line, 0.90, within=DIGIT, what="end of order"),
               near(line, 0.8936, within=5e-5, what="end of order") & below(float(beside.r[0]), 1e-6, what="r below") & above(float(beside.r[1]), 1e-4, what="r above")),
-        Claim("figure 2", "theory (the paper shows no simulation here)", "-", f"annealing: p = {proof.p:.2g}, largest deviation "
+        Claim("figure 2", "theory (the paper shows no simulation here)", "-", f"annealing: p {proof.chance}, largest deviation "
               f"{proof.largest:.1f} standard errors beyond 1/N", "joint test at σ ≥ 1.5, where replica symmetry holds",
-              agrees(proof), rests_on=comparison(figure, "σ ≥ 1.5")),
+              agrees(proof), rests_on=comparison(figure, "σ ≥ 1.5"), own=True),
     ]  # fmt: skip
 
 
@@ -155,7 +155,7 @@ def _minima_claims(figure: Figure, many: Samples) -> list[Claim]:
     share = {w: f"{n:.0%} at {w:g}" for w, n in many.share.items()}
     return [
         Claim("figure 3", "annealing agrees reasonably with the theory", "reasonable",
-              f"p = {proof.p:.2g} beyond 1/N for 1.6 ≤ σ ≤ 3.5; r is {deep:+.3f} off at σ = 0.4, where replica symmetry is broken",
+              f"p {proof.chance} beyond 1/N for 1.6 ≤ σ ≤ 3.5; r is {deep:+.3f} off at σ = 0.4, where replica symmetry is broken",
               "20 samples at N = 500", agrees(proof), rests_on=comparison(figure, "1.6 ≤ σ ≤ 3.5")),
         Claim("figure 3", "for σ ≥ 1.5 all starts converge to the same solution, below many minima appear", "onset at 1.5",
               f"samples with more than one minimum: {', '.join(share.values())}",

@@ -42,9 +42,9 @@ def _theory_claims(fig2: Figure, left: Figure) -> list[Claim]:
             words = ("Monte Carlo at N = 200 is in excellent agreement with the theory", "excellent")
             words = words if figure is fig2 else (f"the learning curve of {name}", "theory alone")
             found.append(Claim(
-                where, *words, f"p = {one.p:.2g}, largest deviation {one.largest:.1f} standard errors beyond {ALLOWANCE}",
+                where, *words, f"p {one.chance}, largest deviation {one.largest:.1f} standard errors beyond {ALLOWANCE}",
                 f"joint test over all overlaps and the error, {one.runs} runs", agrees(one),
-                rests_on=comparison(figure, name)))  # fmt: skip
+                rests_on=comparison(figure, name), own=figure is not fig2))  # fmt: skip
     sizes = np.array([50, 200, 800])
     spread = []
     for size in sizes:

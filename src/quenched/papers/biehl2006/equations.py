@@ -75,7 +75,7 @@ def _single_claims(trial: Trial) -> list[Claim]:
         p, right = trial.p(rule, law, frozenset({number})), trial.compare(rule, law)
         assert right is not None
         found.append(Claim(
-            where, what, before, f"{after}: p = {right.p:.2g}, as printed {p:.0e}",
+            where, what, before, f"{after}: p {right.chance}, as printed {p:.0e}",
             f"200 runs of {rule} at N = 400 against the flow with and without the misprint (erratum P{number})",
             above(p, PASSED, what="p as printed"), agrees(right)))  # fmt: skip
     return found

@@ -18,6 +18,9 @@ from quenched import outliers
 from quenched.core.figures import Figure, Kind, Panel, Series
 from quenched.core.proof import Agreement, agreement
 from quenched.core.types import double
+from quenched.outliers.theory.branches import follow
+from quenched.outliers.theory.setting import Setting, numbers
+from quenched.outliers.theory.state import THEORIES, read
 from quenched.papers.dietrich1998 import printed
 from quenched.papers.dietrich1998.onsets import onsets
 
@@ -58,7 +61,10 @@ def _key(key: Any, number: int) -> Any:
 def _lines(label: str, curve: xr.Dataset, axis: str, name: str) -> Series:
     """A theory, dashed where replica symmetry is broken."""
     unstable = curve.stability.values > 1
-    return Series(label, Kind.theory, curve[axis].values, curve[name].values, unstable=unstable, dashes=BROKEN)
+    several = "branch" in curve.coords and curve.branch.dims == (axis,)  # the least one, which may be another at each
+    state = curve.branch.values if several else None
+    given = {"unstable": unstable, "dashes": BROKEN, "state": state}
+    return Series(label, Kind.theory, curve[axis].values, curve[name].values, **given)
 
 
 def _lowest(curve: xr.Dataset) -> xr.Dataset:
@@ -81,7 +87,7 @@ def solve_printed(rule: Any, alpha: float, eta: float) -> dict[str, float]:
 
 def figure_1(*, quick: bool = False, key: Any = None) -> Figure:
     """Soft selection against the Hebb rule."""
-    measured = np.array([5.0, 10.0]) if quick else np.array([1.0, 2.0, 3.0, 5.0, 7.5, 10.0])
+    measured = np.array([1.0, 2.0, 5.0, 10.0]) if quick else np.array([1.0, 2.0, 3.0, 5.0, 7.5, 10.0])
     alphas = np.union1d(np.geomspace(0.3, 12, QUICK_SIZES if quick else 30), measured)
     size, runs = (200, 20) if quick else (500, 100)
     series, proof, data = [], {}, {}
@@ -102,7 +108,7 @@ def figure_1(*, quick: bool = False, key: Any = None) -> Figure:
 
 def figure_2(*, quick: bool = False, key: Any = None) -> Figure:
     """The angle against the number of examples for few and many outliers."""
-    measured = np.array([5.0, 10.0]) if quick else np.array([2.0, 5.0, 10.0, 20.0, 40.0])
+    measured = np.array([2.0, 5.0, 10.0, 20.0]) if quick else np.array([2.0, 5.0, 10.0, 20.0, 40.0])
     alphas = np.union1d(np.geomspace(1, 60, QUICK_SIZES if quick else 48), measured)
     size, runs = (200, 20) if quick else (500, 100)
     few = outliers.curve(LAW, SOFT, alpha=alphas, eta=0.0, branch="informed")
@@ -141,7 +147,10 @@ def figure_3(*, quick: bool = False, key: Any = None) -> Figure:
 def _against_eta(rule: Any, *, quick: bool, key: Any) -> tuple[xr.Dataset, xr.Dataset, xr.Dataset]:
     """Theory, and simulations from random and from teacher starts, at α = 20 and N = 100."""
     etas = np.array([0.0, 1.0, 2.0, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0])
-    curve = outliers.curve(LAW, rule, alpha=20.0, eta=np.union1d(np.linspace(0, 8, 61 if quick else 161), etas))
+    lines = find_lines(rule)
+    turns = np.linspace(float(lines.overfit_start), float(lines.informed_end), 12)  # where there are several states
+    grid = functools.reduce(np.union1d, (np.linspace(0, 8, 61 if quick else 161), etas, turns[1:-1]))
+    curve = outliers.curve(LAW, rule, alpha=20.0, eta=grid)
     given = {"alpha": 20.0, "eta": etas, "size": 100, "runs": 20 if quick else 100}
     random = outliers.measure(LAW, rule, start=outliers.RandomStart(), key=_key(key, 4), **given)
     teacher = outliers.measure(LAW, rule, start=TEACHER, key=_key(key, 4), **given)
@@ -159,11 +168,24 @@ def _branches(curve: xr.Dataset, name: str) -> list[Series]:
     return found
 
 
+@double
+def _turn_back(rule: Any, name: str) -> Series:
+    """The states between two branches, unstable, by which the curve turns from one into the other."""
+    theory = THEORIES[type(rule)]
+    theta = Setting(*map(np.float64, numbers(LAW, rule, 20.0)))
+    curve = follow(theory, theta, (-15.0, 25.0), upwards=rule is HARD)
+    arm = curve.arms[1] if rule is HARD else curve.arms[::-1][1]
+    etas = np.linspace(arm.control[0], arm.control[-1], 21)
+    states = [read(theory, point, theta._replace(eta=np.float64(eta))) for eta in etas if (point := arm.find(eta))]
+    y = np.array([float(getattr(state, name)) for state in states])
+    return Series("unstable, between them", Kind.reference, etas[: len(y)], y)
+
+
 def figure_4(*, quick: bool = False, key: Any = None) -> Figure:
     """Soft selection against the share of outliers, and the finite-size scaling of its transition."""
     curve, random, teacher = _against_eta(SOFT, quick=quick, key=key)
     runs = random.sizes["run"]
-    series = (*_branches(curve, "Phi"), _points("random start", random, "eta", "Phi"),
+    series = (*_branches(curve, "Phi"), _turn_back(SOFT, "Phi"), _points("random start", random, "eta", "Phi"),
               _points("teacher start", teacher, "eta", "Phi"))  # fmt: skip
     left = Panel(ETA, "angle over π, Φ", series, ylim=(0, 0.55))
     sizes = [10, 25, 50, 100] if quick else [10, 25, 50, 100, 1000]
@@ -196,24 +218,31 @@ def figure_4(*, quick: bool = False, key: Any = None) -> Figure:
 def figure_5(*, quick: bool = False, key: Any = None) -> Figure:
     """Critical shares of outliers."""
     del key  # theory alone
-    alphas = np.geomspace(2, 60, QUICK_SIZES // 2 + 1 if quick else 30)
+    cusp = [5.4, 5.6]  # at which the overfitted state of soft selection begins
+    alphas = np.union1d(np.geomspace(2, 60, QUICK_SIZES // 2 + 1 if quick else 30), cusp)
     soft, hard = (outliers.transitions(LAW, rule, alpha=alphas) for rule in (SOFT, HARD))
-    every = np.full(alphas.shape, True)
-    series = []
-    for called, found in (("soft", soft), ("hard", hard)):
+    panels = []
+    for called, found in (("Soft selection", soft), ("Hard selection", hard)):
         last = found.overfit_trivial.fillna(found.informed_trivial)  # below the cusp informed and overfitted are one
+        series = []
         for words, line in (("informed | overfitted", found.informed_overfit), ("to the trivial state", last)):
             there = np.isfinite(line.values)
-            given = {"unstable": every[there], "dashes": BROKEN}
-            series.append(Series(f"{called}: {words}", Kind.theory, alphas[there], line.values[there], **given))
-    series.append(Series("soft: exact below", Kind.theory, alphas, soft.replica_symmetry.values))
-    caption = ("Values of η at which two states have the same free energy. The paper has one line for each method; with the corrected "
-               "theory there are two (errata E5, E10, E11). All first-order lines lie where replica symmetry is broken and are drawn dashed; below "
-               "the solid line the theory of the informed state is stable.")  # fmt: skip
-    panel = Panel(ALPHA, "critical η", tuple(series), log="x")
-    return Figure(
-        "dietrich1998/figure_5", "Critical shares of outliers", caption, (panel,), {"soft": soft, "hard": hard}
-    )
+            given = {"unstable": np.full(there.sum(), True), "dashes": BROKEN}
+            series.append(Series(words, Kind.theory, alphas[there], line.values[there], **given))
+        both = found.informed_overfit.notnull()
+        for words, ends in (("informed and overfitted both exist between", (found.overfit_start, found.informed_end.where(both))),
+                            ("the trivial state and another both exist between", (found.trivial_start, found.overfit_end.where(both, found.informed_end)))):  # fmt: skip
+            for line in ends:
+                there = np.isfinite(line.values)
+                series.append(Series(words, Kind.reference, alphas[there], line.values[there]))
+        if np.isfinite(found.replica_symmetry.values).any():
+            series.append(Series("informed state stable below", Kind.theory, alphas, found.replica_symmetry.values))
+        panels.append(Panel(ALPHA, "critical η", tuple(series), called, log="x"))
+    caption = ("Values of η at which two states have the same free energy, and thin lines where states begin and end. The paper has one line "
+               "for each method; with the corrected theory there are two (errata E5, E10, E11). All first-order lines lie where replica symmetry is "
+               "broken and are drawn dashed; below the solid line the theory of the informed state is stable.")  # fmt: skip
+    data = {"soft": soft, "hard": hard}
+    return Figure("dietrich1998/figure_5", "Critical shares of outliers", caption, tuple(panels), data)
 
 
 def figure_6(*, quick: bool = False, key: Any = None) -> Figure:
@@ -221,7 +250,7 @@ def figure_6(*, quick: bool = False, key: Any = None) -> Figure:
     curve, random, teacher = _against_eta(HARD, quick=quick, key=key)
     etas = teacher.eta.values[teacher.eta.values <= 3.0]
     wrong = np.array([solve_printed(HARD, 20.0, float(eta))["Phi"] for eta in np.linspace(0, 3, 13)])
-    series = (*_branches(curve, "Phi"), _points("random start", random, "eta", "Phi"), _points("teacher start", teacher, "eta", "Phi"),
+    series = (*_branches(curve, "Phi"), _turn_back(HARD, "Phi"), _points("random start", random, "eta", "Phi"), _points("teacher start", teacher, "eta", "Phi"),
               Series("informed, as printed (B4)", Kind.reference, np.linspace(0, 3, 13), wrong))  # fmt: skip
     panel = Panel(ETA, "angle over π, Φ", series, ylim=(0, 0.55))
     caption = (f"α = 20, N = 100, mean over {random.sizes['run']} runs of EM followed by an exact descent by single flips. Φ is the angle of the "
@@ -245,8 +274,9 @@ def figure_7(*, quick: bool = False, key: Any = None) -> Figure:
     gammas = np.unique(np.concatenate([np.geomspace(0.1, 10, 31 if quick else 91), [0.278, 0.2784]]))
     roots = np.array([printed.critical_fraction(gamma).eta for gamma in gammas])
     there = roots > 0
+    unlike = {"state": there}  # no root below the jump
     left = Panel("inverse variance, γ", "η_c of eq. (B5)", (
-        Series("largest root of (B5), as printed", Kind.theory, gammas, roots, unstable=np.full(roots.shape, True), dashes="spurious"),
+        Series("largest root of (B5), as printed", Kind.theory, gammas, roots, unstable=np.full(roots.shape, True), dashes="spurious", **unlike),
     ), title="What the printed equation gives", log="x", key=False)  # fmt: skip
     gain = np.array([
         -float(outliers.asymptote(outliers.Contaminated(g, eta), HARD).example_energy)

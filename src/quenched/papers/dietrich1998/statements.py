@@ -42,7 +42,7 @@ def claims(*, quick: bool = False, figures: Iterable[Figure] = ()) -> tuple[Clai
 def _agrees(figure: Figure, name: str, where: str, statement: str, words: str, evidence: str) -> Claim:
     """The claim that rests on a comparison of theory and simulation in a figure."""
     proof = figure.agreement[name]
-    ours = f"p = {proof.p:.2g}, largest deviation {proof.largest:.1f} standard errors beyond the allowance"
+    ours = f"p {proof.chance}, largest deviation {proof.largest:.1f} standard errors beyond the allowance"
     return Claim(where, statement, words, ours, evidence, agrees(proof), rests_on=comparison(figure, name))
 
 

@@ -30,6 +30,7 @@ from quenched.papers.lemm1999.examples import (
     moments,
     normalised,
     roughness,
+    sampled,
 )
 from quenched.papers.lemm1999.graphs import figure_1, figure_2
 from quenched.papers.lemm1999.hyperparameters import figure_6
@@ -167,9 +168,9 @@ def figure_13(*, quick: bool = False, key: Any = None) -> Figure:
             with jax.enable_x64(True):
                 P = normalised(np.asarray(Kernel(1.0, conditional=conditional).field(problem)))
             name = f"{'C on P_emp' if conditional else 'C on N'}, λ₂ = {lambda_2:g}"
-            panels.append(image("P⁽⁰⁾", P, name))
+            panels.append(image("P⁽⁰⁾", P, name, TWO))
             data[name] = _field(P)
-    caption = ("Data (3, 3) and (7, 12), periodic in x and y; C = (K + m²)⁻¹ with m² = 1 (erratum F692: the paper prints the inverse). Above, the kernel acts on the data and the "
+    caption = ("Data (3, 3) and (7, 12), shown as points, periodic in x and y; C = (K + m²)⁻¹ with m² = 1 (erratum F692: the paper prints the inverse). Above, the kernel acts on the data and the "
                "result is normalised; below, it acts on the empirical density, which is uniform in y where nothing was seen.")  # fmt: skip
     return Figure("lemm1999/figure_13", "Initial guesses", caption, tuple(panels), data)
 
@@ -193,12 +194,12 @@ def _figure_of_two(number: int) -> Figure:
         L = np.maximum(np.log(P), -12.0)
     steps = min(len(fit.trace.iteration), 21)
     energy = Series("energy", Kind.theory, np.arange(steps), fit.trace.energy.values[:steps])
-    panels = (image("P", P, "density P(x, y)"), image("L = ln P", L, "log-density"),
+    panels = (image("P", P, "density P(x, y)", TWO), image("L = ln P", L, "log-density", TWO),
               Panel("iteration", "energy", (energy,), title="energy during iteration", key=False), regression_panel(P))  # fmt: skip
     prior = "P" if link is Density else "L"
     what = ", ".join(f"λ{'₂' if name == 'lambda_2' else '₆'} = {value:g}" for name, value in smoothness.items())
     zeros = int(np.sum(best.field == 0)) if link is Density else 0
-    caption = (f"Data (3, 3) and (7, 12), periodic in x and y; smoothness prior on {prior}, {what}; {type(method).__name__} from the kernel estimate with m² = {mass:g}. "
+    caption = (f"Data (3, 3) and (7, 12), shown as points, periodic in x and y; smoothness prior on {prior}, {what}; {type(method).__name__} from the kernel estimate with m² = {mass:g}. "
                f"Energy {best.energy:.8f}, largest P {P.max():.6f}, stationarity residual {best.kkt:.0e}."
                + (f" P = 0 at {zeros} of 150 points (there L is drawn as -12)." if zeros else "")
                + (f" From a uniform start one arrives at another minimum, of energy {other:.5f}." if other > best.energy + 1e-6 else ""))  # fmt: skip
@@ -282,8 +283,11 @@ def figure_20(*, quick: bool = False, key: Any = None) -> Figure:
     problem, _ = fifty(key)
     N = np.asarray(problem.likelihood.counts)  # pyright: ignore[reportAttributeAccessIssue]
     P = empirical(problem.grid, N)
-    panels = (image("N/n", N / N.sum(), "empirical density"), image("P_emp", P, "conditional empirical density"))
-    caption = ("50 points drawn from the true density for uniform p(x), with a fixed key: the paper's own are not available. "
+    panels = (
+        image("N/n", N / N.sum(), "empirical density", sampled(key)),
+        image("P_emp", P, "conditional empirical density", sampled(key)),
+    )
+    caption = ("50 points drawn from the true density for uniform p(x) (some at one place), with a fixed key: the paper's own are not available. "
                f"Between {int(N.sum(axis=1).min())} and {int(N.sum(axis=1).max())} of them at each x.")  # fmt: skip
     return Figure(
         "lemm1999/figure_20", "Fifty data points", caption, panels, {"points": _field(P, counts=(("x", "y"), N))}
@@ -325,12 +329,12 @@ def figure_21(*, quick: bool = False, key: Any = None) -> Figure:
         for name in ("energy", "training_error", "test_error")
     ]  # fmt: skip
     panels = (
-        image("P", P, "density P(x, y)"),
-        image("ln P", np.log(P), "log-density"),
+        image("P", P, "density P(x, y)", sampled(key)),
+        image("ln P", np.log(P), "log-density", sampled(key)),
         regression_panel(P, truth),
         *lines,
     )
-    caption = ("50 points drawn from the true density with a fixed key (the paper's are not available). Smoothness prior on L, λ = 0.5, λ_x = 2, λ_y = 1, λ₂ = 1; free ends in x, periodic "
+    caption = ("50 points, shown on the images, drawn from the true density with a fixed key (the paper's are not available). Smoothness prior on L, λ = 0.5, λ_x = 2, λ_y = 1, λ₂ = 1; free ends in x, periodic "
                f"in y; massive relaxation with m² = 0.01 from a uniform start. Final training error {float(trace.training_error[-1]):.4f}, test error {float(trace.test_error[-1]):.4f} "
                f"(true density {expected_error(truth, truth):.4f}).")  # fmt: skip
     return Figure("lemm1999/figure_21", "Density estimated from fifty points", caption, panels, {"iteration": trace})
@@ -369,19 +373,8 @@ def figure_22(*, quick: bool = False, key: Any = None) -> Figure:
             y = np.where(y - least > 1e-9, y - least, np.nan) if name == "energy" else y
             there = np.isfinite(y)
             series.append(Series(run, Kind.theory, one.iteration.values[there], y[there]))
-        limits = {"energy": None, "training_error": (1.0, 3.0), "test_error": (2.2, 3.2)}[name]
-        panels.append(
-            Panel(
-                "iteration",
-                label,
-                tuple(series),
-                log="y" if name == "energy" else "",
-                ylim=limits,
-                xlim=(-1, 51),
-                key=False,
-            )
-        )
-    caption = ("The problem of figure 21, at most 50 iterations. Kernel start: L = (K + m²)⁻¹ N with m² = 0.01, normalised; peaks: ln(N/n + 10⁻¹⁰). Errors beyond the frame belong to the peaks.")  # fmt: skip
+        panels.append(Panel("iteration", label, tuple(series), log="y", xlim=(-1, 51), key=False))
+    caption = ("The problem of figure 21, at most 50 iterations. Kernel start: L = (K + m²)⁻¹ N with m² = 0.01, normalised; peaks: ln(N/n + 10⁻¹⁰).")  # fmt: skip
     return Figure("lemm1999/figure_22", "Iteration schemes and starts", caption, tuple(panels), data)
 
 

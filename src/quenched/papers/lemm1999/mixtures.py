@@ -108,8 +108,8 @@ def _figure(number: int, *, quick: bool = False, key: Any = None) -> Figure:
         Series(f"a_{j + 1}", Kind.theory, trace.iteration.values, trace.coefficient.values[j]) for j in (0, 1)
     )
     panels = (
-        image("P", P, "density P(x, y)"),
-        image("ln P", np.log(P), "log-density"),
+        image("P", P, "density P(x, y)", sampled(key)),
+        image("ln P", np.log(P), "log-density", sampled(key)),
         regression_panel(P, truth),
         *lines,
         Panel("iteration", "mixture coefficient", coefficients, title="which template", ylim=(-0.05, 1.05)),
@@ -119,7 +119,7 @@ def _figure(number: int, *, quick: bool = False, key: Any = None) -> Figure:
         if isinstance(start, Template) and start.which is not None
         else "a uniform density"
     )
-    caption = ("The 50 points of figure 21, drawn with a fixed key (the paper's are not available). Mixture of two templates on L, "
+    caption = ("The 50 points of figure 21, shown on the images, drawn with a fixed key (the paper's are not available). Mixture of two templates on L, "
                f"λ = {strength:g}, λ_x = 2, λ_y = 1, λ₂ = 1; free ends in x, periodic in y; massive relaxation with m² = {mass:g} from "
                f"{where}. Final training error {float(trace.training_error[-1]):.4f}, test error {float(trace.test_error[-1]):.4f}; "
                f"mixture coefficients {float(trace.coefficient[0, -1]):.3f} and {float(trace.coefficient[1, -1]):.3f}.")  # fmt: skip

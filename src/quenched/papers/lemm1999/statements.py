@@ -146,8 +146,8 @@ def _link_claims(figure: Figure) -> list[Claim]:
         Claim("figure 4", "a bounded random function does not allow generalisation; with input averaging it becomes learnable", "-",
               f"regression from 40 of 201 points explains {max(rough, 0.0):.0%} and {smooth:.0%} of the variance at the others", "strengths of the prior by evidence", below(rough, 0.1, what="share of the rough one") & above(smooth, 0.5, what="of the smooth one")),
         Claim("figure 4", "training and test error of a regression, averaged over data sets (not in the paper)", "-",
-              f"p = {proof.p:.2g}, largest deviation {proof.largest:.1f} standard errors",
-              f"exact theory against {proof.runs} data sets, without any allowance", agrees(proof), rests_on=comparison(figure, LEARNING)),
+              f"p {proof.chance}, largest deviation {proof.largest:.1f} standard errors",
+              f"exact theory against {proof.runs} data sets, without any allowance", agrees(proof), rests_on=comparison(figure, LEARNING), own=True),
     ]  # fmt: skip
 
 

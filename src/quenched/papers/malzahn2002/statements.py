@@ -131,12 +131,12 @@ def agreement_on_boston(figure: Figure) -> list[Claim]:
     for name, proof in figure.agreement.items():
         part = name.partition(",")[0]
         beyond, where, m = _worst(figure, part, CAVITY, COMPARED)
-        ours = (f"p = {proof.p:.2g}, largest deviation {proof.largest:.1f} standard errors beyond "
+        ours = (f"p {proof.chance}, largest deviation {proof.largest:.1f} standard errors beyond "
                 f"{proof.relative_allowance:.1%} where it passes its self-check; over all sizes off by up to "
                 f"{abs(beyond.value - 1):.0%} ({_words(where)} at m = {m:.0f})")  # fmt: skip
         evidence = "joint test of posterior variance, error and out-of-bag error against honest draws"
         found.append(Claim("figure 1", f"theory of {part} with the cavity closure (not in the paper)", "-", ours, evidence,
-                           agrees(proof), rests_on=comparison(figure, name)))  # fmt: skip
+                           agrees(proof), rests_on=comparison(figure, name), own=True))  # fmt: skip
     return found
 
 

@@ -19,10 +19,10 @@ import xarray as xr
 
 from quenched import papers as shelf
 from quenched.core.claims import Check, Claim, Comparison
+from quenched.core.errors import InputError, meant
 from quenched.core.figures import Figure, Kind, Panel, Scale, Section, Series
 from quenched.core.proof import Agreement
 from quenched.core.store import Damaged, Store, code_digest
-from quenched.core.types import InputError
 
 if TYPE_CHECKING:
     from quenched.papers.reproduction.run import Done
@@ -74,7 +74,9 @@ def paper(name: str) -> ModuleType:
 def _check(name: str) -> None:
     """Check that there is a paper of this name."""
     if name not in papers():
-        raise InputError(f"Argument PAPER must be one of: {', '.join(papers())}; but {name!r} was given.")
+        raise InputError(
+            f"Argument PAPER must be one of: {', '.join(papers())}; but {name!r} was given{meant(name, papers())}."
+        )
 
 
 def steps(names: Sequence[str], figures: Sequence[str] = ()) -> list[Step]:
