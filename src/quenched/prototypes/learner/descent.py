@@ -23,9 +23,8 @@ from quenched.core.types import Outcome
 from quenched.prototypes.model import Cost
 from quenched.prototypes.model.costs import Slopes
 
-MEMORY, ACCURACY, GAIN = 10, 1e-5, 1e-4
-"""Steps that L-BFGS remembers; it ends where the largest component of the slope is below the second, where rows have
-size 1, or where a step gains less than the third, as a part of the energy of one row."""
+MEMORY, ACCURACY = 10, 1e-5
+"""Steps that L-BFGS remembers, and the largest component of the slope at its end, where rows have size 1."""
 LEAST_SPREAD = 0.01
 """Share of the spread of rows, beside that of class means, in the choice of the first directions of a metric."""
 
@@ -153,8 +152,7 @@ def descend(rule: Cost, rows: Rows, w: np.ndarray, metric: np.ndarray | None, st
         seen.append(float(intermediate_result.fun))
 
     begin = np.concatenate([part.ravel() for part in (first, metric) if part is not None])
-    options = {"maxiter": steps, "maxcor": MEMORY, "gtol": ACCURACY, "ftol": GAIN / rows.total,
-               "maxfun": 4 * steps}  # fmt: skip
+    options = {"maxiter": steps, "maxcor": MEMORY, "gtol": ACCURACY, "maxfun": 4 * steps}
     end: Any = minimize(value, begin, jac=True, method="L-BFGS-B", callback=keep, options=options)
     w, found = read(end.x)
     if found is not None:
