@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +110,8 @@ def _predict_unseen(learner: Any, X: np.ndarray, y: np.ndarray, seed: int) -> tu
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         warnings.simplefilter("ignore", ConvergenceWarning)  # the fit to all rows repeats it
         for k, (train, unseen) in enumerate(StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(X, y)):
-            fitted = clone(learner).fit(X[train], y[train])
+            fresh: Any = clone(learner)
+            fitted = fresh.fit(X[train], y[train])
             units = Units.of(X[train], np.ones(len(train)), standardize=True)
             classes, codes = np.unique(y[train], return_inverse=True)
             means = fit_means((units.into(X[train]), codes)).prototypes
@@ -160,7 +160,7 @@ def _first(words: str, count: int) -> str:
     return words if count <= SHOWN else f"{words}, the first {SHOWN} of {count}"
 
 
-def _show_metric(result: xr.Dataset, names: Sequence[str], console: Console) -> None:
+def _show_metric(result: xr.Dataset, names: list[str], console: Console) -> None:
     share = result["relevance"].values
     order = np.argsort(-share, kind="stable")[:SHOWN]
     screen.titled(console, _first("weights of columns in the learned metric", len(share)), screen.grid(

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 from scipy.optimize import minimize
 
 from quenched.core.types import Outcome
@@ -25,6 +25,8 @@ from quenched.prototypes.model.costs import Slopes
 
 MEMORY, ACCURACY = 10, 1e-5
 """Steps that L-BFGS remembers, and the largest component of the slope at its end, where rows have size 1."""
+(solve_positive,) = get_lapack_funcs(("posv",))
+"""The Cholesky factor of a positive matrix, solutions of equations, and where it is not positive, in one call."""
 LEAST_SPREAD = 0.01
 """Share of the spread of rows, beside that of class means, in the choice of the first directions of a metric."""
 
@@ -101,7 +103,7 @@ def stiffen(stiffness: float, metric: np.ndarray, count: float) -> tuple[float, 
     if strength == 0:
         return 0.0, np.zeros_like(metric)
     total = float(np.vdot(metric, metric))
-    factor, solved, lost = lapack.dposv(metric @ metric.T, metric)
+    factor, solved, lost = solve_positive(metric @ metric.T, metric)
     if lost:  # a direction is lost, to rounding
         return np.inf, np.zeros_like(metric)
     cost = np.log(total / rank) - 2 * float(np.log(np.diagonal(factor)).sum()) / rank
