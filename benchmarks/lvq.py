@@ -5,7 +5,8 @@ fits of a table and a deal, compilation included, since each fit is what a user 
 the first ten of the report half of the registry with at most 1,000 rows and 60 columns. What the sides answered is kept
 in `.benchmarks/lvq`, where a run that was interrupted goes on.
 
-Run `python -m benchmarks.lvq`, with `--page` to write its section of docs/benchmarks.md from the results.
+Run `python -m benchmarks.lvq`: it writes `benchmarks/results/prototypes.json` and, from it alone, its section of
+docs/benchmarks.md; `python -m benchmarks.lvq page` writes the page again from the results.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks import page, tables, tasks
 from benchmarks.environments import FOLDER, python_of
+from benchmarks.peers import rounded
 from benchmarks.worker import Worker
 
+RESULTS = Path(__file__).resolve().parent / "results" / "prototypes.json"
 MOST_ROWS, MOST_COLUMNS, TABLES, DEALS = 1000, 60, 10, 2
 """Of a table; how many tables; and how often rows are dealt out in five folds."""
 KINDS, COUNTS = ("GLVQ", "GMLVQ", "RSLVQ"), (1, 3)
@@ -104,57 +108,69 @@ def _judged(reply: dict[str, Any], case: dict[str, Any], deal: int) -> dict[str,
     }
 
 
-def words_of(rows: list[dict[str, Any]]) -> str:
-    """The section of the page."""
-    each = {
-        (r["side"], r["model"]): {t: [x for x in rows if (x["side"], x["model"], x["table"]) == (r["side"], r["model"], t)]
-                                  for t in dict.fromkeys(x["table"] for x in rows)} for r in rows
-    }  # fmt: skip
-    right = {who: np.array([np.mean([x["right"] for x in given if "right" in x]) for given in by.values()])
-             for who, by in each.items()}  # fmt: skip
-    cpu = {who: sum(x.get("cpu_s", np.nan) for given in by.values() for x in given) for who, by in each.items()}
-    names = list(dict.fromkeys(r["table"] for r in rows))
-    lines = []
-    for kind in KINDS:
-        for count in COUNTS:
-            mine = OURS, model_of(OURS, kind, count)
-            line: list[str] = [f"{kind}, {count} per class", f"{right[mine].mean():.4f}", f"{cpu[mine]:.1f}"]
-            for side in ("prosemble", "sklvq"):
-                peer = side, model_of(side, kind, count)
-                if peer not in right:
-                    line += ["", "", ""]
-                    continue
-                gap = right[mine] - right[peer]
-                error = np.std(gap, ddof=1) / np.sqrt(len(gap))
-                line += [
-                    f"{right[peer].mean():.4f}",
-                    f"{gap.mean():+.4f} ± {error:.4f}",
-                    f"{cpu[peer] / cpu[mine]:.1f}",
-                ]
-            lines.append(line)
+def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The results: for every side and model the accuracy on each table, and processor seconds of all of them."""
+    names = list(dict.fromkeys(row["table"] for row in rows))
+    found: dict[str, Any] = {"machine": page.machine(), "tables": names, "deals": DEALS, "rows": []}
+    for side, model in asked():
+        mine = [row for row in rows if (row["side"], row["model"]) == (side, model)]
+        if lost := [row for row in mine if "failed" in row]:
+            found["rows"].append({"side": side, "model": model, "failed": lost[0]["failed"]})
+            continue
+        right = [float(np.mean([row["right"] for row in mine if row["table"] == name])) for name in names]
+        cpu_s, version = sum(row["cpu_s"] for row in mine), mine[0]["version"]
+        found["rows"].append({"side": side, "model": model, "version": version, "right": right, "cpu_s": cpu_s})
+    means = found["rows"][-1]["right"]
+    for row in found["rows"]:
+        if row["side"] == OURS and "right" in row:
+            below = [name for name, x, y in zip(names, row["right"], means, strict=True) if x < y - 1e-9]
+            row["below"] = {name: warned(row["model"], name) for name in below}
+    return found
+
+
+def words_of(found: dict[str, Any]) -> str:
+    """The section of the page, from the results."""
+    rows = {(row["side"], row["model"]): row for row in found["rows"]}
+    names, deals, means = found["tables"], found["deals"], np.array(rows[OURS, MEANS]["right"])
+    lines = [_line(kind, count, rows) for kind in KINDS for count in COUNTS]
     header = ("model", "ours", "CPU s", "prosemble", "ours less prosemble", "its CPU over ours", "sklvq", "ours less sklvq",
               "its CPU over ours")  # fmt: skip
-    means, below = right[OURS, MEANS], []
-    for (side, model), shares in right.items():
-        for i, name in enumerate(names):
-            if side == OURS and shares[i] < means[i] - 1e-9:
-                below.append(f"{model.removeprefix('LVQClassifier, ')} on {name} ({shares[i]:.3f} against {means[i]:.3f}, "
-                             f"{warned(model, name)} of {5 * DEALS} fits with a warning)")  # fmt: skip
-    versions = ", ".join(
-        sorted({r["version"] for r in rows if "version" in r and not r["version"].startswith("quenched")})
-    )
-    said = "; ".join(below) or "none"
+    below = [
+        f"{model.removeprefix('LVQClassifier, ')} on {name} ({row['right'][names.index(name)]:.3f} against "
+        f"{means[names.index(name)]:.3f}, {count} of {5 * deals} fits with a warning)"
+        for (_, model), row in rows.items() for name, count in row.get("below", {}).items()
+    ]  # fmt: skip
+    peers = sorted({row["version"] for (side, _), row in rows.items() if side != OURS and "version" in row})
+    rated = [f"{np.mean(rows[OURS, model]['right']):.4f}" for model in RATED]
     return "\n".join([
         "## Prototypes on tables", "",
-        f"`python -m benchmarks.lvq`, beside {versions}, on {page.machine()}",
+        f"`python -m benchmarks.lvq`, beside {', '.join(peers)}, on {found['machine']}",
         f"The tables are {', '.join(names)}: the first ten of the report half of the registry with at most {MOST_ROWS:,} rows "
-        f"and {MOST_COLUMNS} columns. Five folds, dealt out {DEALS} times, standardised on each training part; everything by "
+        f"and {MOST_COLUMNS} columns. Five folds, dealt out {deals} times, standardised on each training part; everything by "
         "default. Accuracy is the mean over the tables, differences are paired by table (± 1 standard error). CPU is that of "
         "all fits and predictions, compilation and our comparison on held-out rows included.", "",
         page.table(header, lines), "",
-        f"On-line rules with one prototype per class at their default rates: LVQ1 {right[OURS, RATED[0]].mean():.4f}, LVQ2.1 "
-        f"{right[OURS, RATED[1]].mean():.4f}; the nearest class mean has {means.mean():.4f}. Below the nearest class mean: {said}.",
+        f"On-line rules with one prototype per class at their default rates: LVQ1 {rated[0]}, LVQ2.1 {rated[1]}; the nearest "
+        f"class mean has {means.mean():.4f}. Below the nearest class mean: {'; '.join(below) or 'none'}.",
     ])  # fmt: skip
+
+
+def _line(kind: str, count: int, rows: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
+    """A model beside its peers."""
+    mine = rows[OURS, model_of(OURS, kind, count)]
+    right = np.array(mine["right"])
+    line = [f"{kind}, {count} per class", f"{right.mean():.4f}", f"{mine['cpu_s']:.1f}"]
+    for side in ("prosemble", "sklvq"):
+        peer = rows.get((side, model_of(side, kind, count)), {"failed": ""})
+        if "failed" in peer:
+            line += [f"not measured: {peer['failed']}" if peer["failed"] else "", "", ""]
+            continue
+        gap = right - peer["right"]
+        error = np.std(gap, ddof=1) / np.sqrt(len(gap))
+        line += [
+            f"{np.mean(peer['right']):.4f}", f"{gap.mean():+.4f} ± {error:.4f}", f"{peer['cpu_s'] / mine['cpu_s']:.1f}"
+        ]  # fmt: skip
+    return line
 
 
 def warned(model: str, name: str) -> int:
@@ -172,11 +188,13 @@ def warned(model: str, name: str) -> int:
 
 
 def main(words: list[str]) -> None:
-    """Measure, print, and write the page if asked."""
-    text = words_of(answers([OURS, "prosemble", "sklvq"]))
+    """Measure, and write the results and the page; or only the page."""
+    if words != ["page"]:
+        found = summed(answers([OURS, "prosemble", "sklvq"]))
+        RESULTS.write_text(json.dumps(rounded(found)) + "\n")
+    text = words_of(json.loads(RESULTS.read_text()))
     print(text)
-    if "--page" in words:
-        page.PAGE.write_text(page.replaced(page.PAGE.read_text(), page.PROTOTYPES, text))
+    page.PAGE.write_text(page.replaced(page.PAGE.read_text(), page.PROTOTYPES, text))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from scipy.optimize import approx_fprime
 from quenched import prototypes
 from quenched.core.types import InputError, Outcome
 from quenched.prototypes.learner import distances, fit, fit_means, hold_out
-from quenched.prototypes.learner.descent import Rows, slope
+from quenched.prototypes.learner.descent import Rows, Task, slope
 from tests import tolerances
 
 KEY = jax.random.key(19)
@@ -36,11 +36,13 @@ def test_slopes_are_those_of_the_energy(name):
     metric = rng.normal(size=(2 if "rank" in name else 4, 4)) if rule.learns_metric else None
     parts = [w] if metric is None else [w, metric]
 
+    task = Task.of(rule, 1.7)
+
     def energy(theta):
         now = theta[: w.size].reshape(w.shape)
-        return slope(rule, rows, 1.7, now, None if metric is None else theta[w.size :].reshape(metric.shape))[0]
+        return slope(task, rows, now, None if metric is None else theta[w.size :].reshape(metric.shape))[0]
 
-    _, *slopes = slope(rule, rows, 1.7, w, metric)
+    _, *slopes = slope(task, rows, w, metric)
     numeric = approx_fprime(np.concatenate([p.ravel() for p in parts]), energy, 1e-7)
     np.testing.assert_allclose(np.concatenate([s.ravel() for s in slopes if s is not None]), numeric, atol=1e-5)
 

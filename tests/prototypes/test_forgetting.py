@@ -109,6 +109,23 @@ def test_a_rest_state_is_where_the_curve_ends():
         prototypes.escape_rate(law, prototypes.VQ(0.1))
 
 
+def test_a_rest_state_is_one_that_vectors_can_have():
+    # Far apart clusters leave the window empty: all states there are at rest, and Newton's steps lead anywhere.
+    law = prototypes.TwoClusters(0.99, 10.0)
+    rest = prototypes.asymptote(law, prototypes.LVQ21(3.0, window=0.01))
+    R, Q = rest.R.values, rest.Q.values
+    assert rest.outcome == "stalled"
+    assert np.linalg.eigvalsh(Q - R @ R.T)[0] > -1e-6
+    late = prototypes.curve(law, prototypes.LVQ21(3.0, window=0.01), alpha=3000.0)
+    np.testing.assert_allclose(R, late.R, atol=0.01)
+
+
+def test_decay_in_one_step_is_little():
+    law, rule = prototypes.TwoClusters(), prototypes.LVQ1(0.1, weight_decay=3.0)
+    with pytest.raises(InputError, match="`weight_decay` must not exceed a tenth of the dimension, but it is 3 and"):
+        prototypes.measure(law, rule, alpha=1.0, size=20, runs=2, key=KEY)
+
+
 def test_with_a_window_the_boundary_comes_ever_nearer_to_the_best_flat_one():
     law, rule = prototypes.TwoClusters(0.8), prototypes.LVQ21(0.2, window=1.0)
     error = prototypes.curve(law, rule, alpha=[10.0, 100.0, 1000.0, 10_000.0]).error.values

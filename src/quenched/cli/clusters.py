@@ -15,9 +15,6 @@ from quenched.cli import digits, screen, tables
 from quenched.core import store
 from quenched.mixtures import FittedClusters, find_clusters
 
-SHOWN = 3
-"""Columns named for each cluster: those in which it differs most from all rows."""
-
 
 def read(data: Path | None, columns: str | None, **how: Any) -> tuple[io.Table, str]:
     """The table, and its name."""
@@ -43,12 +40,11 @@ def show(result: xr.Dataset, console: Console, *, found: FittedClusters, table: 
     for k in range(found.count):
         mine = X[found.labels == k]
         off = (mine.mean(axis=0) - mean) / unit if len(mine) else np.zeros(X.shape[1])
-        most = np.argsort(-np.abs(off))[:SHOWN]
-        about.append(", ".join(f"{table.names[i]} {off[i]:+.1f}" for i in most))
+        about.append(screen.most_different(off, table.names))
     sizes = np.bincount(found.labels, minlength=found.count)
     columns: list[tuple[str, Any]] = [("cluster", map(str, range(found.count))), ("rows", map(str, sizes))]
     if found.count > 1:
-        columns.append(("where it differs most, in standard deviations", about))
+        columns.append((screen.DIFFERENT, about))
     console.print(screen.grid(*columns), highlight=False)
     if not result.sizes["split"]:
         return screen.say(console, "", "One Gaussian describes the rows: there is no split to test.")

@@ -11,36 +11,14 @@ from rich.console import Console
 
 from quenched import io
 from quenched.cli import screen, tables
-from quenched.core.columns import FEWEST
-from quenched.core.types import InputError, printable
 
 SHOWN = 20
 """Rows that are printed at most."""
-MOST_CLASSES = 20
-"""A target of more different numbers is a number rather than a class."""
 
 
 def read(data: Path | None, target: str | None, columns: str | None, **how: Any) -> tuple[io.Table, str, bool]:
     """The table, its name, and whether its target is a class."""
-    if data is None:
-        raise InputError("Argument DATA must name a file, but none was given: quenched outliers DATA.csv --target y.")
-    tables.is_given(data, "outliers", "--target", target, "the column to be predicted", columns=columns, **how)
-    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
-    given: Any = {"least": FEWEST, "categories": True, **how}
-    table = io.read_table(str(data), target, chosen, classes=True, **given)
-    words = np.asarray(table.targets)
-    numbers = _are_numbers(words) and len(np.unique(words)) > MOST_CLASSES
-    if numbers:
-        table = io.read_table(str(data), target, chosen, **given)
-    return table, printable(str(data)), not numbers
-
-
-def _are_numbers(words: np.ndarray) -> bool:
-    try:
-        words.astype(float)
-    except ValueError:
-        return False
-    return True
+    return tables.read_with_target(data, "outliers", target, columns, **how)
 
 
 def judge(table: io.Table, *, classes: bool, seed: int) -> xr.Dataset:

@@ -54,9 +54,11 @@ def find_science(name: str | None) -> Science:
     """What a science exports."""
     _check_name("Argument SCIENCE", name, quenched.SCIENCES)
     package, model, simulation = (importlib.import_module(f"quenched.{name}{m}") for m in ("", ".model", ".simulation"))
-    kinds = (model, "Law"), (model, "Rule"), (model, "Start"), (simulation, "Simulator")
-    tables = (_exported(package, getattr(home, kind, None)) for home, kind in kinds)
-    return Science(str(name), package, model.SCIENCE.command, *tables)
+    kinds = (model, "Law"), (model, "Start"), (simulation, "Simulator")
+    laws, starts, simulators = (_exported(package, getattr(home, kind, None)) for home, kind in kinds)
+    learned = (getattr(model, kind, None) for kind in ("Rule", "Cost"))  # a cost of all rows has no theory
+    rules = {name: cls for base in learned for name, cls in _exported(package, base).items()}
+    return Science(str(name), package, model.SCIENCE.command, laws, rules, starts, simulators)
 
 
 def _exported(package: ModuleType, base: type | None) -> dict[str, type]:

@@ -33,6 +33,8 @@ VERDICTS = {
     r"\bGrade rough\b": "yellow",
 }  # fmt: skip
 """Words that are verdicts, and their colours on a terminal."""
+MOST_DIFFERENT, DIFFERENT = 3, "where it differs most, in standard deviations"
+"""Columns named for one of several groups of rows, and the head of such a list."""
 
 
 def say(console: Console, *lines: str, style: str = "") -> None:
@@ -56,6 +58,12 @@ def grid(*columns: tuple[str, Iterable[str]]) -> Table:
     for row in zip(*(cells for _, cells in columns), strict=True):
         table.add_row(*row)
     return table
+
+
+def most_different(off: np.ndarray, names: Sequence[str]) -> str:
+    """The columns in which a group differs most from all rows, and by how many standard deviations."""
+    most = np.argsort(-np.abs(off))[:MOST_DIFFERENT]
+    return ", ".join(f"{names[i]} {off[i]:+.1f}" for i in most)
 
 
 def titled(console: Console, title: str, table: Table) -> None:

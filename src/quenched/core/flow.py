@@ -33,6 +33,8 @@ SLOW, NEAR, UNSEEN = 1e-5, 1e-2, 1e-13
 its growing part, if there is any, smaller than the third."""
 HORIZON, EXACT = 1e4, 1e-12
 """How long `settle` follows a flow at most; accuracy of a rest state, relative to its largest component or 1."""
+LEAP = 0.5
+"""A rest state further than this from the end of a flow, as a share of its largest component or 1, is another one's."""
 MAX_STEPS = 16**4
 """Steps after which an integration stops."""
 
@@ -259,7 +261,7 @@ def settle(
     if path.outcome[-1] == Outcome.diverged:
         return Rest(np.full_like(end, np.nan), Outcome.diverged, np.nan, np.full((end.size, end.size), np.nan))
     found = _rest_near(linear, end)
-    if found is not None:
+    if found is not None and np.max(np.abs(found.state - end)) < LEAP * max(1.0, float(np.max(np.abs(end)))):
         return found
     force, jacobian = linear(end)
     return Rest(end, Outcome.stalled, float(np.max(np.abs(force))), jacobian)

@@ -11,16 +11,22 @@ so a step costs a few products of matrices, in NumPy: there is nothing to compil
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import get_lapack_funcs
 from scipy.optimize import minimize
 
 from quenched.core.types import Outcome
 from quenched.prototypes.model import Cost
+from quenched.prototypes.model.costs import Slopes
 
 MEMORY, ACCURACY = 10, 1e-5
 """Steps that L-BFGS remembers, and the largest component of the slope at its end, where rows have size 1."""
+(solve_positive,) = get_lapack_funcs(("posv",))
+"""The Cholesky factor of a positive matrix, solutions of equations, and where it is not positive, in one call."""
 LEAST_SPREAD = 0.01
 """Share of the spread of rows, beside that of class means, in the choice of the first directions of a metric."""
 
@@ -40,6 +46,19 @@ class Rows(NamedTuple):
     total: float  # how many rows there are, by weight
 
 
+class Task(NamedTuple):
+    """What a descent asks of its rule, read once: fields of declarations are slow to come by."""
+
+    energy: Callable[[np.ndarray, np.ndarray, float], Slopes]
+    scale: float
+    stiffness: float
+
+    @classmethod
+    def of(cls, rule: Cost, scale: float) -> Task:
+        """The task that a rule sets, for rows of this mean squared distance."""
+        return cls(functools.partial(type(rule).energy, rule), scale, float(getattr(rule, "stiffness", 0.0)))
+
+
 class Found(NamedTuple):
     """Prototypes and metric at the end of a descent."""
 
@@ -51,42 +70,44 @@ class Found(NamedTuple):
 
 def distances(X: np.ndarray, w: np.ndarray, metric: np.ndarray | None) -> np.ndarray:
     """Squared distances `[n, K]`."""
-    Z, V = (X, w) if metric is None else (X @ metric.T, w @ metric.T)
+    return _apart(*((X, w) if metric is None else (X @ metric.T, w @ metric.T)))
+
+
+def _apart(Z: np.ndarray, V: np.ndarray) -> np.ndarray:
     squared = np.einsum("ni,ni->n", Z, Z)[:, None] + np.einsum("ki,ki->k", V, V) - 2 * Z @ V.T
-    return np.maximum(squared, 0.0)
+    return np.maximum(squared, 0.0, out=squared)
 
 
 def slope(
-    rule: Cost, rows: Rows, scale: float, w: np.ndarray, metric: np.ndarray | None
+    task: Task, rows: Rows, w: np.ndarray, metric: np.ndarray | None
 ) -> tuple[float, np.ndarray, np.ndarray | None]:
     """The energy of the table, and its derivatives by prototypes and metric."""
-    X, weights = rows.X, rows.weights
-    energy, c = rule.energy(distances(X, w, metric), rows.own, scale)
-    c = c * weights[:, None]
+    X = rows.X
+    Z, V = (X, w) if metric is None else (X @ metric.T, w @ metric.T)
+    energy, c = task.energy(_apart(Z, V), rows.own, task.scale)
+    c = c * rows.weights[:, None]
     pulled, mass = c.T @ X, c.sum(axis=0)
-    force = -2 * (pulled - mass[:, None] * w)
-    value = float(weights @ energy)
+    force = mass[:, None] * w - pulled
+    value = float(rows.weights @ energy)
     if metric is None:
-        return value, force, None
-    cross = pulled.T @ w
-    spread = X.T @ (c.sum(axis=1)[:, None] * X) - cross - cross.T + w.T @ (mass[:, None] * w)
-    cost, stress = stiffen(rule, metric, rows.total)
-    return value + cost, force @ (metric.T @ metric), 2 * metric @ spread + stress
+        return value, 2 * force, None
+    spread = (c.sum(axis=1)[:, None] * Z).T @ X - (pulled @ metric.T).T @ w + V.T @ force
+    cost, stress = stiffen(task.stiffness, metric, rows.total)
+    return value + cost, 2 * (force @ metric.T) @ metric, 2 * spread + stress
 
 
-def stiffen(rule: Cost, metric: np.ndarray, count: float) -> tuple[float, np.ndarray]:
+def stiffen(stiffness: float, metric: np.ndarray, count: float) -> tuple[float, np.ndarray]:
     r"""$\kappa (N^2/n) [\log\mathrm{mean}(\lambda) - \mathrm{mean}(\log\lambda)]$ and its derivative by $\Omega$."""
     rank, N = metric.shape
-    strength = float(getattr(rule, "stiffness", 0.0)) * N**2 / count
+    strength = stiffness * N**2 / count
     if strength == 0:
         return 0.0, np.zeros_like(metric)
-    gram = metric @ metric.T
-    total = float(np.trace(gram))
-    sign, volume = np.linalg.slogdet(gram)
-    if sign <= 0:  # a direction is lost, to rounding
+    total = float(np.vdot(metric, metric))
+    factor, solved, lost = solve_positive(metric @ metric.T, metric)
+    if lost:  # a direction is lost, to rounding
         return np.inf, np.zeros_like(metric)
-    cost = np.log(total / rank) - float(volume) / rank
-    return strength * cost, strength * 2 * (metric / total - np.linalg.solve(gram, metric) / rank)
+    cost = np.log(total / rank) - 2 * float(np.log(np.diagonal(factor)).sum()) / rank
+    return strength * cost, strength * 2 * (metric / total - solved / rank)
 
 
 def first_metric(rule: Cost, rows: Rows, w: np.ndarray) -> np.ndarray | None:
@@ -119,10 +140,11 @@ def descend(rule: Cost, rows: Rows, w: np.ndarray, metric: np.ndarray | None, st
         return theta[: K * N].reshape(K, N), None if metric is None else theta[K * N :].reshape(-1, N)
 
     pull, first = float(getattr(rule, "anchor", 0.0)) / rows.total, (w - middle) / unit
+    task = Task.of(rule, scale / unit**2)
 
     def value(theta: np.ndarray) -> tuple[float, np.ndarray]:
         now, O = read(theta)
-        energy, force, stress = slope(rule, scaled, scale / unit**2, now, O)
+        energy, force, stress = slope(task, scaled, now, O)
         energy, force = energy + pull / 2 * float(np.sum((now - first) ** 2)), force + pull * (now - first)
         return energy, np.concatenate([part.ravel() for part in (force, stress) if part is not None])
 

@@ -160,10 +160,10 @@ def turn(axes: Array, noise: Array, drift: Real, size: Real) -> Array:
     return 1.5 * moved - 0.5 * (moved @ moved.T) @ moved
 
 
-def check_drift(drift: Any, size: float) -> None:
-    """Check that a step of the drift turns the centres by a small angle."""
+def check_drift(drift: Any, size: float, name: str = "drift") -> None:
+    """Check that a step of the drift (or of weight decay) is small."""
     if not is_traced(drift) and np.any(np.asarray(drift) > size / 10):
-        raise InputError(f"Argument `drift` must not exceed a tenth of the dimension, but it is {np.max(drift):g} "
+        raise InputError(f"Argument `{name}` must not exceed a tenth of the dimension, but it is {np.max(drift):g} "
                          f"and the dimension {size:g}.")  # fmt: skip
 
 

@@ -125,7 +125,8 @@ class LVQ21(Rule):
     larger, is at least $(1 - \omega)/(1 + \omega)$. Theory and simulation have two prototypes. There the window is
     $\omega/N$, as the rate is $\eta/N$: of squared distances near $v_k N$ all lie within a fixed ratio, while
     their difference stays of order 1, and the condition becomes $|d_+^2 - d_-^2| \le 4\omega v_k$ as
-    $N \to \infty$, for an example of cluster $k$.
+    $N \to \infty$, for an example of cluster $k$. In a simulation $N$ must be large beside $\lambda_k^2/v_k$ and
+    $\omega$, too.
 
     Attributes:
         window: $\omega$; by default there is none and both prototypes move at every example.

@@ -66,7 +66,8 @@ def online(rule: Rule | Cost) -> Rule:
     """Check that a rule is one with a theory: one that learns from an example at a time."""
     if not isinstance(rule, Rule):
         raise InputError("Argument `rule` must learn from one example at a time for a theory, as LVQ1(0.1) does, "
-                         f"but {type(rule).__name__} was given, which minimises an energy of all rows.")  # fmt: skip
+                         f"but {type(rule).__name__} was given, which minimises an energy of all rows: `measure` "
+                         "(quenched simulate) simulates it, LVQClassifier (quenched classify) fits it.")  # fmt: skip
     return rule
 
 

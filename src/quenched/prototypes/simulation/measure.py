@@ -26,6 +26,7 @@ def _numbers(pairs: list[tuple[Law, Rule]], size: int) -> list[Numbers]:
     every = [numbers(*pair) for pair in pairs]
     for one in every:
         check_drift(one.drift, size)
+        check_drift(one.decay, size, "weight_decay")
     idle = {name: None for name in ("drift", "decay") if not any(np.any(getattr(one, name)) for one in every)}
     return [one._replace(**idle) for one in every]
 
