@@ -1,7 +1,7 @@
 """The page with sliders: results of the public verbs on grids, and the page that draws them, in one HTML file.
 
 `python -m benchmarks.static_page` computes all grids (about five minutes of one core) and writes `docs/explore.html`;
-with `--keep` it takes them from the page that is there, and only the text, the style and the script are new.
+with `--keep` it takes them from the page that is there, but for the sciences that are named: `--keep mixtures`.
 Sliders move on the nodes of a grid, so that every number on the page is one that Python gave, in single precision.
 """
 
@@ -47,7 +47,6 @@ ALPHA_MIXTURES = [0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 1
 WIDTH = [round(0.1 * i, 1) for i in range(1, 61)]
 PHASES = ["unsplit", "random", "ordered"]
 LINES = ("splitting_ordered", "splitting_random", "ordered_random", "replica_symmetry")
-LINE_ALPHA = [float(f"{a:.4g}") for a in np.geomspace(0.2, 50, 41)]
 
 NOISE = [0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0]
 LENGTH = [0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0]
@@ -97,8 +96,14 @@ def _mixtures(curve: xr.Dataset) -> dict[str, Any]:
 
 
 def lines_at(separation: float) -> dict[str, Any]:
-    lines = mixtures.phase_lines(mixtures.TwoGaussians(separation), alpha=LINE_ALPHA)
-    return {name: lines[name].values for name in LINES}
+    law = mixtures.TwoGaussians(separation)
+    first, last = (float(mixtures.phase_lines(law, alpha=1.0)[name]) for name in ("alpha_c", "alpha_end"))
+    low, high = ALPHA_MIXTURES[0], ALPHA_MIXTURES[-1]
+    near = np.linspace(first, last, 18)[1:-1]  # where the line between true and invented clusters is
+    near = near[(low < near) & (near < high)]
+    alphas = np.union1d(near, np.geomspace(low, high, 43 - len(near)))
+    lines = mixtures.phase_lines(law, alpha=alphas)
+    return {"line_alpha": alphas} | {name: lines[name].values for name in LINES}
 
 
 def processes_at(noise: float, length: float) -> dict[str, Any]:
@@ -173,14 +178,14 @@ def all_mixtures() -> dict[str, Any]:
     return {
         "knobs": [knob("separation", "separation of the clusters", WORLD, 2.0, "u₀"), knob("alpha", "examples per dimension", ALPHA_MIXTURES, 2.0, "α"),
                   knob("width", "width of the student", WIDTH, 1.0, "σ")],
-        "axes": {"line_alpha": LINE_ALPHA, "phases": PHASES, "lines": list(LINES)}, "arrays": swept | over(lines_at, WORLD),
+        "axes": {"phases": PHASES, "lines": list(LINES)}, "arrays": swept | over(lines_at, WORLD),
     }  # fmt: skip
 
 
 def all_processes() -> dict[str, Any]:
     return {
         "knobs": [knob("noise", "variance of the noise", NOISE, 0.2, "σ²"), knob("length", "length scale of the kernel", LENGTH, 0.2, "ℓ"),
-                  knob("examples", "examples", EXAMPLES, 40.0, "m")],
+                  knob("examples", "examples", EXAMPLES, 80.0, "m")],
         "axes": {"x": INPUTS.tolist(), "y": TARGETS.tolist(), "standard": [float(TARGETS.mean()), float(TARGETS.std())]},
         "arrays": over(processes_at, NOISE, LENGTH),
     }  # fmt: skip
@@ -206,24 +211,27 @@ def packed(values: np.ndarray) -> dict[str, Any]:
     return {"shape": values.shape, "data": base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()}
 
 
-def grids() -> str:
-    """All grids as JSON."""
-    found = {}
-    for name, compute in SCIENCES.items():
-        one = compute()
+def grids(known: Mapping[str, Any]) -> str:
+    """All grids as JSON, those that are not known computed."""
+    found = dict.fromkeys(SCIENCES) | dict(known)
+    for name in SCIENCES.keys() - known.keys():
+        one = SCIENCES[name]()
         found[name] = one | {"arrays": {key: packed(values) for key, values in one["arrays"].items()}}
         print(name, sum(len(array["data"]) for array in found[name]["arrays"].values()), "bytes", flush=True)
     return json.dumps({"version": version(), "sciences": found}, ensure_ascii=False, separators=(",", ":"))
 
 
-def kept() -> str:
+def kept() -> dict[str, Any]:
     """The grids of the page that is there."""
-    return re.search(r'<script id="grids" type="application/json">(.*?)</script>', PAGE.read_text(encoding="utf-8"), re.DOTALL)[1]  # type: ignore[index]
+    found = re.search(r'<script id="grids" type="application/json">(.*?)</script>', PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    if found is None:
+        raise ValueError(f"{PAGE} has no grids.")
+    return json.loads(found[1])["sciences"]
 
 
-def main() -> None:
-    data = kept() if "--keep" in sys.argv else grids()
-    text = TEMPLATE.read_text(encoding="utf-8").replace("@GRIDS@", data)
+def main(arguments: Sequence[str]) -> None:
+    known = {name: one for name, one in kept().items() if name not in arguments} if "--keep" in arguments else {}
+    text = TEMPLATE.read_text(encoding="utf-8").replace("@GRIDS@", grids(known))
     if len(text.encode()) > LARGEST:
         raise ValueError(f"The page takes {len(text.encode())} bytes.")
     PAGE.write_text(text, encoding="utf-8")
@@ -231,4 +239,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
