@@ -48,6 +48,12 @@ def shown(page):
     return cells, html.unescape(re.search(r"<pre[^>]*>(.*?)</pre>", page, re.DOTALL)[1])
 
 
+def set_to(page):
+    """What each slider says."""
+    inputs = [dict(re.findall(r'([\w-]+)="([^"]*)"', tag)) for tag in re.findall(r"<input[^>]*>", page)]
+    return {one["id"].removeprefix("knob-"): html.unescape(one["aria-valuetext"]) for one in inputs}
+
+
 def computed(science, names, knobs):
     """The same numbers from what the Python of the page has left in its variables."""
     if science == "fields":
@@ -70,7 +76,10 @@ def computed(science, names, knobs):
 def test_every_number_is_what_the_python_of_the_page_gives(science, seed, tmp_path, capsys):
     chosen = knobs(science, seed)
     query = "&".join(f"{name}={value}" for name, value in chosen.items())
-    cells, code = shown(opened(f"{static_page.PAGE.as_uri()}#{science}?{query}", tmp_path))
+    page = opened(f"{static_page.PAGE.as_uri()}#{science}?{query}", tmp_path)
+    for name, value in set_to(page).items():
+        assert (value if isinstance(chosen[name], str) else float(value)) == chosen[name]
+    cells, code = shown(page)
     names = {}
     exec(code, names)
     assert capsys.readouterr().out
