@@ -39,6 +39,11 @@ def test_the_conda_recipe_asks_for_what_the_wheel_asks_for():
 
 
 
+def test_the_readme_runs_the_wheel_that_is_built():
+    wheel = f"{PROJECT['name']}-{PROJECT['version']}-py3-none-any.whl"
+    assert f"/{wheel} quenched forecast " in (ROOT / "README.md").read_text()
+
+
 def test_the_paper_has_its_form_and_lists_what_it_cites():
     _, head, body = (PAPER / "paper.md").read_text(encoding="utf-8").split("---\n", 2)
     front = yaml.safe_load(head)
