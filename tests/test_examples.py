@@ -10,6 +10,9 @@ import matplotlib
 import pytest
 from matplotlib.figure import Figure
 
+from benchmarks import notebooks
+from tests.test_docs import same_text
+
 FOLDER = Path(__file__).parents[1] / "examples"
 NOTEBOOKS = sorted(path.name for path in FOLDER.glob("*.ipynb"))
 LARGEST = 20_000  # bytes; a notebook with pictures in it would be a hundred times that
@@ -58,11 +61,25 @@ def test_every_notebook_runs_draws_and_gives_what_it_says(name):
         for number, code in enumerate(cells(name, "code")):
             exec(compile(code, f"{name}, code cell {number + 1}", "exec"), names)
     CHECKS[name](names, printed.getvalue())
+    page = (FOLDER.parent / "docs" / "notebooks" / name.replace("ipynb", "md")).read_text(encoding="utf-8")
+    said = "".join(re.findall(r"^```text\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
+    assert same_text(printed.getvalue(), said), f"the page says\n{said}\nbut it is\n{printed.getvalue()}"
     drawn = [value for value in names.values() if isinstance(value, Figure)]
     assert drawn
     for figure in drawn:
         assert figure.axes[0].get_xlabel()
         assert all(axes.get_ylabel() for axes in figure.axes)
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_the_page_of_a_notebook_has_its_cells_and_pictures(name):
+    page = FOLDER.parent / "docs" / "notebooks" / name.replace("ipynb", "md")
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"^```py\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL) == cells(name, "code")
+    assert all(notebooks.linked(words) in text for words in cells(name, "markdown"))
+    drawn = re.findall(r"\]\(([\w-]+\.webp)\)", text)
+    assert len(drawn) == sum(code.splitlines()[-1] in ("picture", "figure") for code in cells(name, "code"))
+    assert all((page.parent / picture).stat().st_size < 40_000 for picture in drawn)
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

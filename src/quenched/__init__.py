@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from quenched.forecasting.extrapolate import extrapolate
     from quenched.forecasting.forecast import forecast
     from quenched.plots import ForecastDisplay, plot
+    from quenched.reference import load_reference
 
 # Loaded when first used: start-up is part of a user's wait.
 _HOME = {
@@ -35,6 +36,7 @@ _HOME = {
     "extrapolate": "quenched.forecasting.extrapolate",
     "forecast": "quenched.forecasting.forecast",
     "load": "quenched.core.results",
+    "load_reference": "quenched.reference",
     "plot": "quenched.plots",
     "save": "quenched.core.results",
 }
@@ -55,6 +57,7 @@ __all__ = [
     "fields",
     "forecast",
     "load",
+    "load_reference",
     "mixtures",
     "outliers",
     "plot",

@@ -95,7 +95,7 @@ class Dask(Executor):
     `distributed.scheduler.allowed-failures` (3) is the number of times.
 
     Attributes:
-        client: a `distributed.Client`, or the address of a scheduler such as `"tls://10.0.0.1:8786"`. What goes to a
+        client: a `distributed.Client`, or the address of a scheduler such as `"tls://scheduler:8786"`. What goes to a
             `tcp://` address is not encrypted, and whoever reaches the scheduler can run programs on its workers.
         patience: seconds to wait while the cluster has no worker; after 30 there is a warning.
         security: a `distributed.Security` for a `tls://` address; by default that of Dask's configuration.
