@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from quenched import io
 from quenched.core.columns import FEWEST
 from quenched.core.types import InputError, printable
@@ -28,9 +26,3 @@ def is_given(data: Path | None, command: str, option: str, column: str | None, r
 def read(data: Path | None, target: str | None, columns: list[str] | None, **how: Any) -> tuple[io.Table, str]:
     """The table in a file, and the name of the file as it can be shown."""
     return io.read_table(str(data), target, columns, least=FEWEST, **how), printable(str(data))
-
-
-def require_spread(called: str, name: str, values: Any, purpose: str = "") -> None:
-    """Check that a column varies."""
-    if np.all(values == values[0]):
-        raise InputError(f"Column {name!r} of {called} must vary{purpose}, but all its values are {values[0]:g}.")

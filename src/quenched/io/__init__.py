@@ -7,6 +7,9 @@ Files: `sources` opens files, `tables` makes tables of them, `exports` writes re
 
 from quenched.io.exports import as_json, write_csv, write_json
 from quenched.io.sources import column_names
-from quenched.io.tables import BUNDLED, Table, bundled, read_table
+from quenched.io.tables import BUNDLED, Table, bundled, is_class, read_table, require_spread
 
-__all__ = ["BUNDLED", "Table", "as_json", "bundled", "column_names", "read_table", "write_csv", "write_json"]
+__all__ = [
+    "BUNDLED", "Table", "as_json", "bundled", "column_names", "is_class", "read_table", "require_spread", "write_csv",
+    "write_json",
+]  # fmt: skip

@@ -111,6 +111,39 @@ def bundled(name: str) -> Table:
     return Table(np.asarray(loaded.data, float), np.asarray(loaded.target), names, "target")
 
 
+def is_class(targets: Any, most: int = 10) -> bool:
+    """Whether a target is a word, true or false, or one of few whole numbers.
+
+    Args:
+        targets: of a table that was read with `classes=True`.
+        most: different whole numbers up to which they are classes.
+    """
+    values = np.unique(targets)
+    if values.dtype.kind == "i":
+        return len(values) <= most
+    try:
+        values.astype(float)
+    except ValueError:
+        return True
+    return values.dtype.kind == "b"
+
+
+def require_spread(called: str, name: str, values: Any, purpose: str = "") -> None:
+    """Check that a column varies.
+
+    Args:
+        called: the table.
+        name: the column.
+        values: its values.
+        purpose: what it has to vary for, in words.
+
+    Raises:
+        InputError: if all its values are equal.
+    """
+    if np.all(values == values[0]):
+        raise InputError(f"Column {name!r} of {called} must vary{purpose}, but all its values are {values[0]:g}.")
+
+
 def _wanted(source: Source, target: str | None, columns: Sequence[str] | None) -> list[str]:
     """The columns that predict."""
     there = source.names

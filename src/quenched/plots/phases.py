@@ -35,7 +35,7 @@ def show_lines(data: xr.Dataset) -> Panel:
     alpha, along = data["alpha"].values, str(data.attrs["along"])
     bounds = json.loads(data.attrs.get("boundaries", "[]"))
     parted = {name: f"{above} | {below}" for name, above, below in bounds}
-    walls = [_read_column(data, bounds, i) for i in range(len(alpha))]
+    walls = [read_column(data, bounds, i) for i in range(len(alpha))]
     series = []
     for name in _lines(data):
         y = data[name].values
@@ -87,7 +87,7 @@ def _break(series: Series, most: float) -> dict[str, Any]:
     return {name: None if v is None else np.insert(v, np.asarray(jumps, int) + 1, gap[name]) for name, v in cut.items()}
 
 
-def _read_column(data: xr.Dataset, bounds: list[list[str]], i: int) -> list[tuple[float, str, str, str]]:
+def read_column(data: xr.Dataset, bounds: list[list[str]], i: int) -> list[tuple[float, str, str, str]]:
     """The lines that separate states of least free energy at one sample size, from the top: each with what it parts."""
     known = [(float(data[name].values[i]), name, above, below) for name, above, below in bounds if name in data]
     column: list[tuple[float, str, str, str]] = []
