@@ -38,7 +38,7 @@ def read(data: Path | None, column: str | None, given: str | None, **how: Any) -
         raise InputError(f"Options --column and --given must name different columns, but both are {column!r}.")
     found, called = tables.read(data, None, [name for name in (column, given) if name is not None], **how)
     for name, values in zip(found.names, found.inputs.T, strict=True):
-        tables.require_spread(called, name, values)
+        io.require_spread(called, name, values)
     table = found._replace(inputs=found.inputs[:, 1:], targets=found.inputs[:, 0])
     return table._replace(names=found.names[1:], target=found.names[0]), called
 

@@ -40,7 +40,7 @@ def read(data: Path | None, target: str | None, columns: str | None, **how: Any)
         return table._replace(target="disease progression"), "scikit-learn's diabetes data, because no file was given"
     names = None if columns is None else [name.strip() for name in columns.split(",")]
     table, called = tables.read(data, target, names, categories=True, **how)
-    tables.require_spread(called, str(target), table.targets, " to be predicted")
+    io.require_spread(called, str(target), table.targets, " to be predicted")
     return table, called
 
 

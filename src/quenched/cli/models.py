@@ -18,8 +18,6 @@ from quenched.cli.digits import count, number
 from quenched.cli.forecast import GRADES, headline
 from quenched.core.types import InputError
 
-MOST_CLASSES = 10
-"""Different whole numbers up to which a target is taken for a class."""
 GP = "gp"
 NAMES = (GP, "ridge", "logistic", "knn", "svm", "forest", "boosting", "mlp")
 """Models, as the command line names them."""
@@ -46,27 +44,15 @@ def read(
     else:
         names = None if columns is None else [name.strip() for name in columns.split(",")]
         table, called = tables.read(data, target, names, categories=True, classes=True, **how)
-        classes = "logistic" in models or _is_class(table.targets)
+        classes = "logistic" in models or io.is_class(table.targets)
         if not classes:
             table, called = tables.read(data, target, names, categories=True, **how)
-            tables.require_spread(called, str(target), table.targets, " to be predicted")
+            io.require_spread(called, str(target), table.targets, " to be predicted")
     unfit = [name for name in models if name == (GP if classes else "logistic")]
     if unfit:
         raise InputError(f"Option --model {unfit[0]} must have {'numbers' if classes else 'classes'} to predict, but "
                          f"{table.target} {'is a class' if classes else 'is a number'}.")  # fmt: skip
     return table, called, classes
-
-
-def _is_class(targets: Any) -> bool:
-    """Whether a target is a word, true or false, or one of few whole numbers."""
-    values = np.unique(targets)
-    if values.dtype.kind == "i":
-        return len(values) <= MOST_CLASSES
-    try:
-        values.astype(float)
-    except ValueError:
-        return True
-    return values.dtype.kind == "b"
 
 
 def build(name: str, classes: bool, seed: int) -> Any:

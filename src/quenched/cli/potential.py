@@ -25,7 +25,7 @@ def read(data: Path | None, column: str | None, **how: Any) -> tuple[io.Table, s
         called = "positions drawn in a double well, because no file was given"
         return io.Table(np.zeros((len(positions), 0)), positions, (), "position"), called
     found, called = tables.read(data, None, [str(column)], **how)
-    tables.require_spread(called, str(column), found.inputs[:, 0])
+    io.require_spread(called, str(column), found.inputs[:, 0])
     return found._replace(inputs=found.inputs[:, :0], targets=found.inputs[:, 0], names=(), target=column), called
 
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from quenched import io
 from quenched.core.columns import FEWEST
 from quenched.core.types import InputError, printable
-
-MOST_CLASSES = 20
-"""A target of more different numbers is a number rather than a class."""
 
 
 def is_given(data: Path | None, command: str, option: str, column: str | None, role: str, **others: Any) -> bool:
@@ -38,28 +33,13 @@ def read_with_target(
 ) -> tuple[io.Table, str, bool]:
     """The table with a column to be predicted, its name, and whether that column is a class.
 
-    It is one if it holds words or few different numbers. The columns that predict may hold words, too.
+    It is one if it holds words or few different whole numbers. The columns that predict may hold words, too.
     """
     if data is None:
         raise InputError(f"Argument DATA must name a file, but none was given: quenched {command} DATA.csv --target y.")
     is_given(data, command, "--target", target, "the column to be predicted", columns=columns, **how)
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     table, called = read(data, target, chosen, classes=True, categories=True, **how)
-    words = np.asarray(table.targets)
-    if not _are_numbers(words) or len(np.unique(words)) <= MOST_CLASSES:
+    if io.is_class(table.targets):
         return table, called, True
     return *read(data, target, chosen, categories=True, **how), False
-
-
-def _are_numbers(words: np.ndarray) -> bool:
-    try:
-        words.astype(float)
-    except ValueError:
-        return False
-    return True
-
-
-def require_spread(called: str, name: str, values: Any, purpose: str = "") -> None:
-    """Check that a column varies."""
-    if np.all(values == values[0]):
-        raise InputError(f"Column {name!r} of {called} must vary{purpose}, but all its values are {values[0]:g}.")

@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quenched.io.exports import as_json, write_csv, write_json
     from quenched.io.sources import column_names
-    from quenched.io.tables import BUNDLED, Table, bundled, read_table
+    from quenched.io.tables import BUNDLED, Table, bundled, is_class, read_table, require_spread
 
 _HOME = {"as_json": "exports", "write_csv": "exports", "write_json": "exports", "column_names": "sources",
-         "BUNDLED": "tables", "Table": "tables", "bundled": "tables", "read_table": "tables"}  # fmt: skip
+         "BUNDLED": "tables", "Table": "tables", "bundled": "tables", "is_class": "tables", "read_table": "tables",
+         "require_spread": "tables"}  # fmt: skip
 """Loaded when first used: a file that is not there is said before."""
 
-__all__ = ["BUNDLED", "Table", "as_json", "bundled", "column_names", "read_table", "write_csv", "write_json"]
+__all__ = [
+    "BUNDLED", "Table", "as_json", "bundled", "column_names", "is_class", "read_table", "require_spread", "write_csv",
+    "write_json",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -111,6 +111,42 @@ def bundled(name: str) -> Table:
     return Table(np.asarray(loaded.data, float), np.asarray(loaded.target), names, "target")
 
 
+MOST_CLASSES = 20
+"""A target of more different whole numbers is a number rather than a class."""
+
+
+def is_class(targets: Any) -> bool:
+    """Whether a target is a word, true or false, or one of few whole numbers.
+
+    Args:
+        targets: of a table that was read with `classes=True`.
+    """
+    values = np.unique(targets)
+    if values.dtype.kind == "i":
+        return len(values) <= MOST_CLASSES
+    try:
+        values.astype(float)
+    except ValueError:
+        return True
+    return values.dtype.kind == "b"
+
+
+def require_spread(called: str, name: str, values: Any, purpose: str = "") -> None:
+    """Check that a column varies.
+
+    Args:
+        called: the table.
+        name: the column.
+        values: its values.
+        purpose: what it has to vary for, in words.
+
+    Raises:
+        InputError: if all its values are equal.
+    """
+    if np.all(values == values[0]):
+        raise InputError(f"Column {name!r} of {called} must vary{purpose}, but all its values are {values[0]:g}.")
+
+
 def _wanted(source: Source, target: str | None, columns: Sequence[str] | None) -> list[str]:
     """The columns that predict."""
     there = source.names

@@ -34,7 +34,7 @@ def show_lines(data: xr.Dataset) -> Panel:
     alpha, along = data["alpha"].values, str(data.attrs["along"])
     bounds = json.loads(data.attrs.get("boundaries", "[]"))
     parted = {name: f"{above} | {below}" for name, above, below in bounds}
-    walls = [_read_column(data, bounds, i) for i in range(len(alpha))]
+    walls = [read_column(data, bounds, i) for i in range(len(alpha))]
     series = []
     for name in _lines(data):
         y = data[name].values
@@ -84,7 +84,7 @@ def _pieces(series: Series, most: float) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(jumps)])
 
 
-def _read_column(data: xr.Dataset, bounds: list[list[str]], i: int) -> list[tuple[float, str, str, str]]:
+def read_column(data: xr.Dataset, bounds: list[list[str]], i: int) -> list[tuple[float, str, str, str]]:
     """The lines that separate states of least free energy at one sample size, from the top: each with what it parts."""
     known = [(float(data[name].values[i]), name, above, below) for name, above, below in bounds if name in data]
     column: list[tuple[float, str, str, str]] = []

@@ -61,7 +61,7 @@ def _of_waves(amplitudes: Any, dim: int, xp: Any) -> Any:
     parts = xp.moveaxis(amplitudes, dim, -1) * norms
     none = xp.zeros_like(parts[..., :1])
     parts = xp.concatenate([parts[..., :1], none, parts[..., 1:], *([none] if n % 2 == 0 else [])], axis=-1)
-    parts = parts.reshape(*parts.shape[:-1], -1, 2)
+    parts = parts.reshape(*parts.shape[:-1], parts.shape[-1] // 2, 2)  # -1 fails where there are no fields
     X = parts[..., 0] + 1j * parts[..., 1] if xp is np else jax.lax.complex(parts[..., 0], parts[..., 1])
     return xp.moveaxis((scipy.fft if xp is np else jnp.fft).irfft(X, n=n, axis=-1), -1, dim)
 

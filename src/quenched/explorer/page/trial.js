@@ -1,0 +1,100 @@
+// Run it: a simulation grows beside the line of the theory.
+import { Chart, extent, h, number } from "./chart.js";
+import { Knobs } from "./knobs.js";
+import { ask, drop, go, parse, refusal, remember, shared, Tools } from "./main.js";
+
+let about, ui, knobs, system, values, size, sizes, charts, tools, running = 0, found = new Map();
+const info = () => about.systems[system];
+
+export function open(root, given) {
+  about = given;
+  ui = {
+    system: h("select", { onchange: () => { shared.system = ui.system.value; shared.knobs = {}; set(ui.system.value, {}, size); } }, Object.entries(about.systems).map(([n, one]) => h("option", { value: n }, one.words))),
+    knobs: h("div"), sizes: h("div", { class: "segments", role: "group", "aria-label": "Dimension N" }), begin: h("button", { type: "button", class: "main", "data-run": "", onclick: () => (running ? stop() : start()) }, "Run"),
+    problems: h("div"), p: h("div", { class: "figures", "data-p": "" }), words: h("p", { class: "note", role: "status" }), charts: h("div", { class: "halves" }), note: h("p", { class: "note" }), compare: h("div"),
+  };
+  sizes = about.sizes.map((n) => h("button", { type: "button", "aria-pressed": "false", onclick: () => { stop(); size = n; paint(); address(); } }, `N = ${n}`));
+  ui.sizes.append(...sizes);
+  root.append(h("h1", {}, "Does the learner do what the theory says?"),
+    h("p", { class: "lead" }, "The learner itself is run on random data, again and again. Its mean lands on the line of the theory, which was computed without any training; with more runs the error bars shrink, and in higher dimension so does what is left between them."),
+    h("div", { class: "layout" }, h("aside", { class: "card first" }, h("label", { class: "field" }, "System", ui.system), ui.knobs, h("p", { class: "small" }, "Dimension of the data"), ui.sizes, h("div", { class: "buttons" }, ui.begin, h("button", { type: "button", onclick: () => go("map", { system, knobs: values }) }, "See the map"))),
+      h("div", { class: "stack" }, ui.problems, h("section", { class: "card", "aria-label": "Agreement" }, h("div", { class: "head" }, h("h2", {}, "Agreement")), ui.p, ui.words, ui.note, ui.compare), h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Theory and simulation")), ui.charts))));
+  tools = new Tools(null, "trial");
+  ui.charts.after(tools.node);
+  knobs = new Knobs(ui.knobs, (now, done) => { stop(); values = { ...now }; found = new Map(); if (done) { address(); paint(); } });
+  system = null;
+}
+
+export function show(state) {
+  const wanted = about.systems[state.system] ? state.system : shared.system ?? "lvq1";
+  const given = state.knobs ? parse(state.knobs, {}) : wanted === shared.system ? shared.knobs : {};
+  set(wanted, given, about.sizes.includes(Number(state.size)) ? Number(state.size) : 50);
+}
+
+function set(name, given, n) {
+  stop();
+  system = name; size = n; found = new Map();
+  values = Object.fromEntries(info().knobs.map((k) => [k.name, typeof given[k.name] === "number" ? given[k.name] : k.value]));
+  ui.system.value = system;
+  knobs.show(info().knobs, values);
+  address();
+  paint();
+}
+
+const address = () => { shared.system = system; shared.knobs = { ...values }; remember("run", { system, knobs: values, size }); };
+
+function stop() { running = 0; drop("trial"); ui.begin.textContent = "Run"; }
+
+async function start() {
+  const mine = (running = Date.now());
+  refusal(ui.problems, null);
+  ui.begin.textContent = "Stop";
+  const had = found.get(size)?.runs ?? 0;
+  for (const runs of about.steps.filter((r) => r > had)) {
+    ui.words.textContent = `Running the learner ${runs} times in ${size} dimensions …`;
+    const asked = { system, knobs: { ...values }, size, runs }, answer = await ask("trial", asked, { slot: "trial" });
+    if (!answer || running !== mine) return;
+    if (answer.refused) { refusal(ui.problems, answer.refused); ui.words.textContent = ""; break; }
+    found.set(size, { ...answer, asked });
+    paint();
+    if (answer.spent.seconds > 60) { ui.words.textContent += " More runs take minutes here: the lines of Python below do them."; break; }
+  }
+  if (running === mine) stop();
+}
+
+const chance = (one) => one.refused ? "–" : one.p > 0.99 ? "> 0.99" : one.p < 1e-4 ? "< 0.0001" : number(one.p, 2);
+
+function paint() {
+  sizes.forEach((b, i) => b.setAttribute("aria-pressed", String(about.sizes[i] === size)));
+  const one = found.get(size);
+  ui.compare.replaceChildren(found.size > 1 ? h("table", {}, h("thead", {}, h("tr", {}, ["N", "runs", "largest deviation", "p, no allowance", "p, allowance 1/N"].map((w) => h("th", { scope: "col" }, w)))),
+    h("tbody", {}, [...found].sort((a, b) => a[0] - b[0]).map(([n, o]) => h("tr", {}, h("th", { scope: "row" }, String(n)), h("td", {}, String(o.runs)), h("td", {}, o.exact.refused ? "–" : `${number(o.exact.largest, 3)} s.e.`), h("td", {}, chance(o.exact)), h("td", {}, chance(o.rounded)))))) : "");
+  if (!one) {
+    ui.p.replaceChildren(h("p", { class: "empty" }, `Press Run: the learner is run in ${size} dimensions, first 10 times, then more.`));
+    ui.words.textContent = ""; ui.note.textContent = "";
+    ui.charts.replaceChildren(); charts = null; tools.set(null, null, "");
+    return;
+  }
+  const failed = one.failed ? `${one.failed} runs failed.` : "";
+  ui.p.replaceChildren(
+    h("div", {}, h("div", { class: "figure", "data-runs": "" }, String(one.runs)), `runs at N = ${one.size}`),
+    h("div", {}, h("div", { class: "figure", "data-chance": "" }, chance(one.rounded)), `p-value, if 1/N = ${number(1 / one.size)} is allowed`),
+    h("div", {}, h("div", { class: "figure" }, chance(one.exact)), "p-value without allowance"));
+  ui.words.textContent = one.exact.refused ?? `${one.rounded.passed ? "Chance explains what is left." : "Chance does not explain what is left."} Largest deviation ${number(one.exact.largest, 3)} standard errors, at ${one.exact.where}. ${failed}`;
+  ui.note.textContent = one.note;
+  tools.set("trial", one.asked, one.script);
+  const names = Object.keys(one.shown);
+  if (!charts || charts.map((c) => c.name).join() !== names.join()) {
+    ui.charts.replaceChildren();
+    charts = names.map((name) => { const host = h("div"), box = h("div", {}, host); ui.charts.append(box); return { name, chart: new Chart(host, { height: 300, label: `${name}: theory and simulation` }) }; });
+    tools.chart = charts[0].chart;
+  }
+  const knob = info().knobs.find((k) => k.name === one.along);
+  for (const { name, chart } of charts) {
+    const shown = one.shown[name], all = shown.mean.flatMap((line, k) => line.flatMap((v, i) => [v + (shown.error[k][i] ?? 0), v - (shown.error[k][i] ?? 0)])).concat(shown.theory.flat());
+    const layers = shown.theory.flatMap((line, k) => [
+      { kind: "line", colour: k % 7, points: line.map((v, i) => [one.points[i], v]), name: k ? null : "theory (N → ∞), between these points straight" },
+      { kind: "dots", colour: k % 7, points: shown.mean[k].map((v, i) => [one.points[i], v, shown.error[k][i]]), name: k ? null : `simulation, N = ${one.size}, with standard errors` }]);
+    chart.draw({ x: { ...extent(one.points), label: `${knob.words}, ${knob.symbol}` }, y: { ...extent(all), label: info().readings[name] ?? name }, layers });
+  }
+}

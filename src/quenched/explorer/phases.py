@@ -1,0 +1,169 @@
+"""The views of the map: phase diagram, cut through the dot, and learning curves."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from quenched.core.types import InputError
+from quenched.explorer.answers import Answer, Spaced, State, evaluate, plain, write
+from quenched.explorer.systems import POINTS, SYSTEMS, System, find, require_map
+from quenched.plots.phases import BROKEN, SPINODALS, read_column
+
+TIMES = 200
+"""Steps of a learning curve."""
+
+
+def cut(state: State) -> Answer:
+    """All states along the vertical knob, at the sample size of the dot, and at the dot itself."""
+    system, at = find(state)
+    require_map(system)
+    x, y = system.knobs[:2]
+    (law, rule), along = system.ask(at), system.spaced(y, POINTS + 1, (at[y.name],))
+    controls: dict[str, Any] = {"alpha": at[x.name], y.name: along}
+    found = system.science.curve(law, rule, **{name: evaluate(value) for name, value in controls.items()})
+    given = ", ".join(f"{name}={write(value)}" for name, value in controls.items())
+    script = (f"import numpy as np\nfrom quenched import {system.package}\n"
+              f"law, rule = {write(law)}, {write(rule)}\n"
+              f"curve = {system.package}.curve(law, rule, {given})\n"
+              f"print(curve.sel({y.name}={at[y.name]!r}))")  # fmt: skip
+    return Answer({"x": at[x.name], "y": plain(found[y.name].values), "at": at[y.name]} | _branches(system, found),
+                  script, found)  # fmt: skip
+
+
+def _branches(system: System, found: xr.Dataset) -> dict[str, Any]:
+    """The states of a cut by branch; where a theory has one state, by phase."""
+    names = [name for name in system.readings if name in found]
+    values = {name: found[name].values for name in [*names, "stability"]}
+    outcome = found["outcome"].values.astype(str)
+    if "branch" in found.dims:
+        each = {str(b): (slice(None), k) for k, b in enumerate(found["branch"].values)}
+        lowest = {b: found["lowest"].values[at] for b, at in each.items()}
+        level = found["potential" if "potential" in found else "free_energy"].values
+        there = {b: outcome[at] == "converged" for b, at in each.items()}
+    else:
+        phases = found["phase"].values.astype(str)
+        each = {b: (slice(None),) for b in dict.fromkeys(phases)}
+        lowest = {b: phases == b for b in each}
+        level = found["free_energy"].values
+        there = {b: (phases == b) & (outcome == "converged") for b in each}
+    lost = sorted(set(outcome.ravel()) - {"converged", "absent"})
+    branches = {
+        b: {name: plain(np.where(there[b], value[at], np.nan)) for name, value in values.items()}
+        | {"level": plain(np.where(there[b], level[at], np.nan)), "lowest": plain(lowest[b])}
+        for b, at in each.items() if there[b].any()
+    }  # fmt: skip
+    return {"branches": branches, "lost": lost}
+
+
+def lines(state: State) -> Answer:
+    """The phase diagram at some sample sizes: what separates the states of least free energy there, and spinodals."""
+    system, at = find(state)
+    require_map(system)
+    x = system.knobs[0]
+    asked = system.spaced(x, system.columns[0])
+    alphas = evaluate(asked)
+    if (columns := state.get("columns")) is not None:
+        if not isinstance(columns, list) or not columns or not all(
+            isinstance(i, int) and 0 <= i < len(alphas) for i in columns
+        ):  # fmt: skip
+            raise InputError(f"Argument `columns` must be numbers from 0 to {len(alphas) - 1}, but {columns!r} "
+                             "was given.")  # fmt: skip
+        asked = alphas[sorted(set(columns))].tolist()
+        alphas = np.array(asked)
+    law, rule = system.ask(at)
+    found = system.science.transitions(law, rule, alpha=alphas)
+    script = (f"import numpy as np\nfrom quenched import {system.package}\n"
+              f"law, rule = {write(law)}, {write(rule)}\n"
+              f"lines = {system.package}.transitions(law, rule, alpha={write(asked)})\n"
+              "print(lines)")  # fmt: skip
+    bounds = json.loads(found.attrs["boundaries"])
+    columns = [_column(system, state, found.isel(alpha=i), read_column(found, bounds, i)) for i in range(len(alphas))]
+    return Answer({"columns": columns}, script, found)
+
+
+def _column(system: System, state: State, found: xr.Dataset, walls: list[Any]) -> dict[str, Any]:
+    """Walls between states, spinodals, and where replica symmetry is broken, at one sample size."""
+    x, y = system.knobs[:2]
+    alpha = float(found["alpha"])
+    spinodals = {str(name): float(found[name]) for name in found.data_vars
+                 if str(name).endswith(SPINODALS) and f"{name}_outcome" in found}  # fmt: skip
+    known: dict[str, Any] = {
+        "x": alpha, "walls": [[value, above, below] for value, _, above, below in walls],
+        "spinodals": {name: value for name, value in spinodals.items() if np.isfinite(value)},
+        "symmetry": plain(float(found[BROKEN])),
+    }  # fmt: skip
+    if system.package == "mixtures":  # the random state always breaks it, the ordered one below a line
+        only = None if known["walls"] else "unsplit"
+        return known | {"broken": _broken_below(known, y.low), "only": only}
+    at = {**state.get("knobs", {}), x.name: alpha, y.name: y.value}
+    through = cut({"system": state["system"], "knobs": at})
+    beside = through.result
+    assert beside is not None
+    lowest, broken = beside["lowest"].values, beside["stability"].values > 1
+    names = beside["branch"].values.astype(str)
+    best = names[np.argmax(lowest, axis=1)]
+    return known | {"broken": _runs(beside[y.name].values, np.any(lowest & broken, axis=1)),
+                    "only": None if known["walls"] else str(best[0]), "cut": through.numbers}  # fmt: skip
+
+
+def _broken_below(known: dict[str, Any], low: float) -> list[list[float]]:
+    """Where replica symmetry is broken in the states of mixtures of least free energy."""
+    found = []
+    for k, (top, _, state) in enumerate(known["walls"]):
+        bottom = known["walls"][k + 1][0] if k + 1 < len(known["walls"]) else low
+        if state == "random":
+            found.append([bottom, top])
+        elif state == "ordered" and known["symmetry"] is not None and known["symmetry"] > bottom:
+            found.append([bottom, min(known["symmetry"], top)])
+    return found
+
+
+def _runs(y: np.ndarray, true: np.ndarray) -> list[list[float]]:
+    """The intervals in which something is true at the points, each as far as halfway to the next point."""
+    middles = np.concatenate([y[:1], (y[1:] + y[:-1]) / 2, y[-1:]])
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], true, [False]]).astype(int)))
+    return [[float(middles[a]), float(middles[b])] for a, b in edges.reshape(-1, 2)]
+
+
+def flow(state: State) -> Answer:
+    """The learning curve of prototypes, and where it ends."""
+    system, at = find(state)
+    if system.package != "prototypes":
+        raise InputError(f"{system.words} must have learning curves here, but it has a phase diagram.")
+    law, rule = system.ask(at)
+    times = Spaced(0.0, at["alpha"], TIMES + 1)
+    found = system.science.curve(law, rule, alpha=evaluate(times))
+    script = (f"import numpy as np\nfrom quenched import prototypes\nlaw, rule = {write(law)}, {write(rule)}\n"
+              f"curve = prototypes.curve(law, rule, alpha={write(times)})\n"
+              "print(curve.error.values[-1], prototypes.asymptote(law, rule).error.values)")  # fmt: skip
+    end, why = None, ""
+    try:
+        rest = system.science.asymptote(law, rule)
+        end = plain(float(rest["error"]))
+        why = "" if str(rest["outcome"].values) == "converged" else f"There is no rest state: {rest['outcome'].values}."
+    except InputError as error:
+        why = str(error)
+    labels = [str(int(v)).replace("1", "") or "+" for v in found["prototype"].values]
+    names = [name if name in "+-" else "+" for name in labels]
+    overlaps = {
+        "R": {f"R{a}{b}": plain(found["R"].values[:, i, j]) for i, a in enumerate(names) for j, b in enumerate(names)},
+        "Q": {f"Q{names[i]}{names[j]}": plain(found["Q"].values[:, i, j]) for i, j in ((0, 0), (0, 1), (1, 1))},
+    }
+    outcome = found["outcome"].values.astype(str)
+    best = float(system.science.optimum(law).error)
+    return Answer({"x": plain(found["alpha"].values), "error": plain(found["error"].values), "end": end, "why": why,
+                   "best": best, "lost": sorted(set(outcome.ravel()) - {"converged"})} | overlaps,
+                  script, found)  # fmt: skip
+
+
+def warm() -> list[tuple[str, State]]:
+    """What is computed while nobody asks, so that the first question need not wait for programs to compile."""
+    first = [("cut", {"system": name, "knobs": {}}) for name, one in SYSTEMS.items() if one.columns[0]]
+    flows = [("flow", {"system": name, "knobs": {}}) for name, one in SYSTEMS.items() if not one.columns[0]]
+    maps = [("lines", {"system": name, "knobs": {}, "columns": [one.columns[0] // 2]})
+            for name, one in SYSTEMS.items() if one.columns[0]]  # fmt: skip
+    return [*first, *flows, *maps]

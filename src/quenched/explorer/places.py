@@ -1,0 +1,135 @@
+"""Where answers are computed: few at a time, the newest question of each reader first, the warm-up in between."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from quenched.explorer.answers import Answer, State, View
+
+KEPT = 600
+"""Answers that are kept: about a hundred kilobytes each."""
+AT_ONCE = 2
+"""Questions that are answered at the same time."""
+PATIENCE = 0.05
+"""Seconds between two looks whether somebody asks."""
+CLIENTS = 200
+"""Readers whose newest question is remembered."""
+
+
+class Stale(Exception):
+    """A question whose reader has asked a newer one since."""
+
+
+class Places:
+    """The places at which views are computed.
+
+    A reader asks in slots, such as the cut and the phase diagram of the map. Of each slot only the newest question
+    counts: an older one that still waits is dropped.
+    """
+
+    def __init__(self, views: Mapping[str, View], growing: Collection[str] = ()):
+        self.views, self.growing = views, growing
+        self._places = threading.BoundedSemaphore(AT_ONCE)
+        self._lock = threading.Lock()
+        self._newest: collections.OrderedDict[tuple[str, str], int] = collections.OrderedDict()
+        self._kept: collections.OrderedDict[tuple[str, str], Answer] = collections.OrderedDict()
+        self._waiting = 0
+
+    def answer(
+        self, view: str, state: State, *, client: str = "", slot: str = "", serial: int = 0, patient: bool = False
+    ) -> Answer:
+        """The answer of a view.
+
+        Args:
+            view: its name.
+            state: what is asked about.
+            client: who asks.
+            slot: for which part of the page.
+            serial: the number of the question; of a lower number than the newest it is dropped.
+            patient: whether it may wait until nobody else asks.
+
+        Raises:
+            Stale: if the same client has asked a newer question for the slot.
+            InputError: if there is no answer.
+        """
+        key = (view, json.dumps(state, sort_keys=True))
+        self._note(client, slot, serial)
+        with self._lock:
+            if key in self._kept:  # pure, so that readers may share them
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        with self._queue(patient), self._places:
+            self._check(client, slot, serial)
+            found = self.views[view](state)
+        if view in self.growing:
+            return found
+        with self._lock:
+            self._kept[key] = found
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+    def _note(self, client: str, slot: str, serial: int) -> None:
+        with self._lock:
+            self._newest[client, slot] = max(serial, self._newest.pop((client, slot), serial))
+            while len(self._newest) > CLIENTS:
+                self._newest.popitem(last=False)
+
+    def _check(self, client: str, slot: str, serial: int) -> None:
+        with self._lock:
+            if serial < self._newest.get((client, slot), serial):
+                raise Stale
+
+    @contextlib.contextmanager
+    def _queue(self, patient: bool) -> Iterator[None]:
+        """Count those who wait; a patient question lets them pass."""
+        if patient:
+            while self._waiting:
+                time.sleep(PATIENCE)
+            yield
+            return
+        with self._lock:
+            self._waiting += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+
+class WarmUp:
+    """First answers, computed in a thread of their own before anybody asks for them."""
+
+    def __init__(self, places: Places, work: list[tuple[str, str, State]]):
+        self.places, self.work = places, work
+        self.done: list[str] = []
+        self._thread = threading.Thread(target=self._run, daemon=True, name="warm-up")
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def _run(self) -> None:
+        for words, view, state in self.work:
+            with contextlib.suppress(Exception):  # whoever asks the same is told why it fails
+                self.places.answer(view, state, patient=True)
+            self.done.append(words)
+
+    def state(self) -> dict[str, Any]:
+        """What is ready, what is being computed, and how much is left."""
+        k = len(self.done)
+        now = self.work[k][0] if k < len(self.work) else ""
+        return {"done": k, "of": len(self.work), "now": now, "ready": list(dict.fromkeys(self.done))}
+
+
+def timed(work: Callable[[], Answer]) -> tuple[Answer, float, float]:
+    """An answer, and the seconds and processor seconds of this thread that it took."""
+    begun, spent = time.monotonic(), time.thread_time()
+    found = work()
+    return found, time.monotonic() - begun, time.thread_time() - spent
