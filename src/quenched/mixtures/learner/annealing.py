@@ -20,6 +20,7 @@ import xarray as xr
 
 from quenched.core.types import InputError
 from quenched.mixtures.learner.em import Climbed, Freedom, Gaussians, Rows, climb, rows_of
+from quenched.mixtures.learner.moves import rearrange
 from quenched.mixtures.learner.starts import draw, fewest_rows, is_sound, race, widen
 from quenched.mixtures.model import Annealed, Diagonal, Full, MaximumLikelihood
 
@@ -66,16 +67,15 @@ class Annealing:
     """One Gaussian for each cluster of coincident centres, while the width falls.
 
     It begins with a schedule; or with Gaussians, at which EM begins without annealing. `most` are EM steps in all.
-    `rivals` random starts compete with what the annealing finds.
+    `rivals` random starts compete with what the annealing finds, and `moves` times Gaussians are moved, at most.
     """
 
     def __init__(
         self, rows: Rows, rule: Any, components: int, start: Annealed | Gaussians, rng: np.random.Generator,
-        *, accuracy: float, most: int, rivals: int = 0,
+        *, accuracy: float, most: int, rivals: int = 0, moves: int = 0,
     ):  # fmt: skip
-        self.rule, self.components, self.rng, self.accuracy, self.most, self.rivals = (
-            rule, components, rng, accuracy, most, rivals
-        )  # fmt: skip
+        self.rule, self.components, self.rng, self.accuracy, self.most = rule, components, rng, accuracy, most
+        self.rivals, self.moves = rivals, moves
         self.final = rows  # with as many squares as a width has features in the end
         self.rows = rows_of(rows.Z, rows.omega, features=1, mean=rows.mean, unit=rows.unit)
         if rows.squares.shape[1] == 1:
@@ -105,6 +105,7 @@ class Annealing:
         if self.width < np.inf:
             self.lower(width)
         done = self.settle(width, self.accuracy)
+        self.sound = bool(np.all(done.r @ self.rows.omega > 0))
         counts, g = [c.centres for c in self.clusters], done.gaussians
         g = Gaussians(*(np.repeat(leaf, counts, axis=0) for leaf in g._replace(weights=g.weights / counts)))
         return done._replace(gaussians=g)
@@ -113,7 +114,7 @@ class Annealing:
         """EM with free widths: the likeliest of the annealed mixture and of random ones, one entry a centre."""
         rows, rule, K = self.final, self.rule, self.components
         least = float(rule.least) * self.variance / rows.Z.shape[1]
-        free = Freedom(not self.equal, widths=True, common=rule.common, least=least)
+        free = Freedom(not self.equal, widths=True, common=rule.common, least=least, fewest=rule.fewest)
         g = self.gaussians
         begin = widen(g, rows.squares.shape[1]) if g.widths.shape[1] == 1 else g
         begin = Gaussians(*(leaf[None] for leaf in begin))
@@ -122,8 +123,13 @@ class Annealing:
             drawn = drawn._replace(weights=np.full_like(drawn.weights, 1 / K)) if self.equal else drawn
             begin = Gaussians(*(np.concatenate(pair) for pair in zip(begin, drawn, strict=True)))
         done = race(rows, begin, free, accuracy=self.accuracy, passes=max(1, self.most - self.passes))
+        if K > 1 and rows.total > K * fewest_rows(rows, free):
+            moves = self.moves if self.rivals else 0
+            moves = moves if is_sound(rows, done, free) else max(1, moves)
+            left = max(1, self.most - self.passes)
+            done = rearrange(rows, done, free, self.rng, moves=moves, accuracy=self.accuracy, passes=left)
         self.passes += int(done.passes)
-        done = self._match(done) if len(begin.weights) > 1 else done
+        done = self._match(done) if K > 1 and len(self.r) == K else done  # no annealing, nothing to match
         self.gaussians, self.r, self.sound = done.gaussians, done.r, bool(is_sound(rows, done, free))
         return done
 
