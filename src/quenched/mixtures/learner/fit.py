@@ -184,7 +184,8 @@ def fit(
         passes: EM steps at most.
 
     Returns:
-        Centres, widths, weights, log-likelihood and `splits`: `width` at which each `split` happened, the `cluster`
+        Centres, widths, weights, log-likelihood and `splits`: `width` at which each `split` happened, `p`, how likely
+        isotropic noise (for `Diagonal` and `Full` independent columns) splits at as large a width, the `cluster`
         (a node of the tree; 0 is all rows) that split `into` two others, the `direction` (unit vector) from the second
         to the first; the `share` of the rows that each `node` has in the end, its parts taken together; and the `leaf`
         that each component is. Where a random start was likelier, its components stand for the leaves whose rows they

@@ -88,8 +88,8 @@ def intervals(separation: float, share: float, n: float = np.inf) -> np.ndarray 
     """Chances `[3]` of a row to lie in the left, the middle and the right interval, if these are found from `n` rows,
     on average; None for a single peak.
 
-    Share, centres and deviation are off by the errors of maximum likelihood, whose covariance is the inverse of Fisher's
-    information; the average is that over the two points on each of its axes which have the same covariance.
+    Share, centres and deviation are off by the errors of maximum likelihood, with the inverse of Fisher's information
+    for their covariance; the average is that over two points on each of its axes, which have the same covariance.
     """
     exact = np.array([share, 0.0, separation, 1.0])
     off = np.sqrt(len(exact) / n) * _errors(separation, share).T
