@@ -14,8 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
 from quenched.estimators.reading import Units, bounded, generator_of, key_of, rows_of, validated, weights_of
-from quenched.mixtures import learner
+from quenched.mixtures import find_clusters, learner
 from quenched.mixtures.model import Annealed, Diagonal, Full, MaximumLikelihood, Spherical
+from quenched.mixtures.practice.clusters import MOST_ROWS
+
+
+def repeat(rows: np.ndarray, weights: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+    """Rows as often as their weights say, in an order of their own; of fractions the whole number below or above, by
+    chance, and of many rows so many as clusters are sought in."""
+    order = np.lexsort(rows.T)
+    often = weights[order] * min(1.0, MOST_ROWS / weights.sum())
+    whole = np.floor(often)
+    often = (whole + (draw.uniform(size=len(often)) < often - whole)).astype(int)
+    return np.repeat(rows[order], often, axis=0)
 
 
 class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
@@ -29,20 +40,27 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
     likeliest mixture is climbed to the end.
 
     Args:
-        n_components: how many Gaussians.
+        n_components: how many Gaussians; None for as many as there are clusters with a valley between them (see
+            `quenched.mixtures.find_clusters`).
         widths: `Full()` (default), `Diagonal()` or `Spherical()`: covariances of maximum likelihood, variances of each
             feature, or one variance; each for every Gaussian by itself or, with `common=True`, for all; or
             `MaximumLikelihood(width)`: one given variance.
         n_init: how often to anneal, each time with other noise; the most likely result is kept.
         rivals: how many random starts compete with each annealing.
+        moves: how often, at most, one Gaussian is taken away and another one split where that is likelier; only
+            where there are rivals.
         step: the largest share by which the width falls at once.
         noise: of the directions in which clusters split.
         accuracy: what may be left to gain in the log-likelihood of a row when EM stops, judged by its last two gains.
         max_iter: EM steps at most.
-        warm_start: go on from the last fit's Gaussians, without annealing.
+        warm_start: go on from the last fit's Gaussians, without annealing, if their number has not changed.
+        level: of the p-value of a split, for `n_components=None`.
         random_state: seed of the noise.
 
     Attributes:
+        n_components_: how many Gaussians there are.
+        clusters_: the tree of clusters with the p-value of each split, a dataset, for `n_components=None`, else None;
+            `quenched.plot(model.clusters_)` draws it.
         means_: centres `[K, N]`.
         covariances_: matrices `[K, N, N]` for `Full`, variances of each feature `[K, N]` for `Diagonal`, else `[K]`.
         weights_: shares `[K]`.
@@ -62,25 +80,30 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         >>> model = AnnealedMixture(n_components=3, random_state=0).fit(X)
         >>> model.splits_.width.values.round(1).tolist()
         [2.9, 1.3]
+        >>> AnnealedMixture(n_components=None, random_state=0).fit(X).n_components_
+        2
     """
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = 2,
         *,
         widths: Spherical | Diagonal | MaximumLikelihood | None = None,
         n_init: int = 1,
         rivals: int = 40,
+        moves: int = 3,
         step: float = 0.2,
         noise: float = 1e-3,
         accuracy: float = 1e-4,
         max_iter: int = 1000,
         warm_start: bool = False,
+        level: float = 0.05,
         random_state: Any = None,
     ):
         self.n_components, self.widths, self.n_init, self.random_state = n_components, widths, n_init, random_state
         self.step, self.noise, self.accuracy = step, noise, accuracy
-        self.max_iter, self.warm_start, self.rivals = max_iter, warm_start, rivals
+        self.max_iter, self.warm_start, self.rivals, self.level = max_iter, warm_start, rivals, level
+        self.moves = moves
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> AnnealedMixture:
         """Fit to a table.
@@ -95,11 +118,13 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
         """
         rows = validated(self, X)
         weights = weights_of(sample_weight, rows)
-        count = checks.whole("n_components", self.n_components, least=1)
+        key = key_of(self.random_state)
+        count, self.clusters_ = self._count(rows, weights, key)
         if np.sum(weights > 0) < count:
             raise InputError(f"Argument `n_components` must not exceed the rows, but n_samples={np.sum(weights > 0)} "
                              f"and n_components={count}.")  # fmt: skip
         last = getattr(self, "_fitted", None) if checks.flag("warm_start", self.warm_start) else None
+        last = last if last is not None and (self.n_components or len(last.weights) == count) else None
         if last is None:
             self._units = Units.of(rows, weights, standardize=False)
         Z = bounded(self._units.into(rows))
@@ -109,10 +134,11 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
             rule = MaximumLikelihood(given)
         schedule = Annealed(step=self.step, noise=self.noise)
         fitted = learner.fit(
-            rule, Z, components=count, key=key_of(self.random_state), start=schedule if last is None else last,
-            sample_weight=weights, n_init=self.n_init, rivals=self.rivals, accuracy=self.accuracy, passes=self.max_iter,
+            rule, Z, components=count, key=key, start=schedule if last is None else last,
+            sample_weight=weights, n_init=self.n_init, rivals=self.rivals, moves=self.moves,
+            accuracy=self.accuracy, passes=self.max_iter,
         )  # fmt: skip
-        self._fitted, self.splits_, units = fitted, fitted.splits, self._units
+        self._fitted, self.splits_, self.n_components_, units = fitted, fitted.splits, count, self._units
         if not fitted.splits.attrs["relative"]:
             width = units.measure(fitted.splits["width"].values, 2)
             self.splits_ = fitted.splits.assign(width=("split", width))
@@ -128,6 +154,15 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
                         "components or plainer `widths` may help.")  # fmt: skip
             warnings.warn(text, ConvergenceWarning, stacklevel=2)
         return self
+
+    def _count(self, rows: np.ndarray, weights: np.ndarray, key: Any) -> tuple[int, Any]:
+        """How many Gaussians, and the tree of clusters that says so."""
+        if self.n_components is not None:
+            return checks.whole("n_components", self.n_components, least=1), None
+        level = checks.number("level", self.level)
+        Z = bounded(Units.of(rows, weights, standardize=False).into(rows))
+        found = find_clusters(repeat(Z, weights, generator_of(self.random_state)), level=level, key=key)
+        return found.count, found.splits
 
     def _log_volume(self) -> float:
         """The logarithm of the volume of a cube of unit length, in the units of the data."""

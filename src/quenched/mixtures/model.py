@@ -101,11 +101,14 @@ class Spherical(checks.Declared):
     Attributes:
         least: the smallest width, as a share of the mean variance of a feature; it keeps a Gaussian that has closed in
             on equal rows from becoming infinitely likely.
+        fewest: every Gaussian must describe more rows than this, or the mixture wins only where all others have such a
+            Gaussian, too; by default 2.5, for `Full` the columns and 1.5 more. With 0 the likelihood alone decides.
         equal_weights: all $w_k$ equal, as in the paper.
         common: one width for all Gaussians. In many dimensions few rows tell widths apart badly.
     """
 
     least: Real = checks.declare(1e-6)
+    fewest: Real | None = checks.declare(None, checks.not_negative)
     equal_weights: bool = False
     common: bool = False
 
@@ -119,6 +122,7 @@ class Diagonal(Spherical):
 
     Attributes:
         least: the smallest width, as a share of the variance of its feature.
+        fewest: rows that every Gaussian must describe, as in `Spherical`.
         equal_weights: all weights equal.
         common: the same widths for all Gaussians.
     """
@@ -129,6 +133,7 @@ class Full(Spherical):
 
     Attributes:
         least: the smallest eigenvalue of a covariance matrix, where each feature has variance 1.
+        fewest: rows that every Gaussian must describe, as in `Spherical`.
         equal_weights: all weights equal.
         common: the same covariance matrix for all Gaussians ("tied").
     """

@@ -20,6 +20,8 @@ import xarray as xr
 
 from quenched.core.types import InputError
 from quenched.mixtures.learner.em import Climbed, Freedom, Gaussians, Rows, climb, rows_of
+from quenched.mixtures.learner.moves import rearrange
+from quenched.mixtures.learner.noise import judge_spread
 from quenched.mixtures.learner.starts import draw, fewest_rows, is_sound, race, widen
 from quenched.mixtures.model import Annealed, Diagonal, Full, MaximumLikelihood
 
@@ -66,23 +68,22 @@ class Annealing:
     """One Gaussian for each cluster of coincident centres, while the width falls.
 
     It begins with a schedule; or with Gaussians, at which EM begins without annealing. `most` are EM steps in all.
-    `rivals` random starts compete with what the annealing finds.
+    `rivals` random starts compete with what the annealing finds, and `moves` times Gaussians are moved, at most.
     """
 
     def __init__(
         self, rows: Rows, rule: Any, components: int, start: Annealed | Gaussians, rng: np.random.Generator,
-        *, accuracy: float, most: int, rivals: int = 0,
+        *, accuracy: float, most: int, rivals: int = 0, moves: int = 0,
     ):  # fmt: skip
-        self.rule, self.components, self.rng, self.accuracy, self.most, self.rivals = (
-            rule, components, rng, accuracy, most, rivals
-        )  # fmt: skip
+        self.rule, self.components, self.rng, self.accuracy, self.most = rule, components, rng, accuracy, most
+        self.rivals, self.moves = rivals, moves
         self.final = rows  # with as many squares as a width has features in the end
         self.rows = rows_of(rows.Z, rows.omega, features=1, mean=rows.mean, unit=rows.unit)
         if rows.squares.shape[1] == 1:
             self.rows = rows
         self.given = isinstance(rule, MaximumLikelihood)
         self.equal = self.given or rule.equal_weights
-        self.splits: list[tuple[int, float, np.ndarray]] = []  # which node, at which width, in which direction
+        self.splits: list[tuple[int, float, np.ndarray, float]] = []  # which node, at which width, along what; p-value
         self.passes, self.last, self.sound, self.r = 0, 0.0, True, np.ones((1, len(rows.Z)))
         if isinstance(start, Gaussians):
             self.schedule, self.gaussians, self.clusters = Annealed(), start, [Cluster(0, 1)] * len(start.weights)
@@ -105,6 +106,7 @@ class Annealing:
         if self.width < np.inf:
             self.lower(width)
         done = self.settle(width, self.accuracy)
+        self.sound = bool(np.all(done.r @ self.rows.omega > 0))
         counts, g = [c.centres for c in self.clusters], done.gaussians
         g = Gaussians(*(np.repeat(leaf, counts, axis=0) for leaf in g._replace(weights=g.weights / counts)))
         return done._replace(gaussians=g)
@@ -113,7 +115,7 @@ class Annealing:
         """EM with free widths: the likeliest of the annealed mixture and of random ones, one entry a centre."""
         rows, rule, K = self.final, self.rule, self.components
         least = float(rule.least) * self.variance / rows.Z.shape[1]
-        free = Freedom(not self.equal, widths=True, common=rule.common, least=least)
+        free = Freedom(not self.equal, widths=True, common=rule.common, least=least, fewest=rule.fewest)
         g = self.gaussians
         begin = widen(g, rows.squares.shape[1]) if g.widths.shape[1] == 1 else g
         begin = Gaussians(*(leaf[None] for leaf in begin))
@@ -122,8 +124,13 @@ class Annealing:
             drawn = drawn._replace(weights=np.full_like(drawn.weights, 1 / K)) if self.equal else drawn
             begin = Gaussians(*(np.concatenate(pair) for pair in zip(begin, drawn, strict=True)))
         done = race(rows, begin, free, accuracy=self.accuracy, passes=max(1, self.most - self.passes))
+        if K > 1 and rows.total > K * fewest_rows(rows, free):
+            moves = self.moves if self.rivals else 0
+            moves = moves if is_sound(rows, done, free) else max(1, moves)
+            left = max(1, self.most - self.passes)
+            done = rearrange(rows, done, free, self.rng, moves=moves, accuracy=self.accuracy, passes=left)
         self.passes += int(done.passes)
-        done = self._match(done) if len(begin.weights) > 1 else done
+        done = self._match(done) if K > 1 and len(self.r) == K else done  # no annealing, nothing to match
         self.gaussians, self.r, self.sound = done.gaussians, done.r, bool(is_sound(rows, done, free))
         return done
 
@@ -173,12 +180,13 @@ class Annealing:
         \langle y^4 \rangle/3\sigma^3$, has its fixed point.
         """
         sigma = max(self.last, min(self.width, spread * (1 - float(self.schedule.step))))
+        p = self.judge(k, spread)
         g, (node, count) = self.gaussians, self.clusters.pop(k)
         counts = (count - count // 2, count // 2) if self.equal else (count, count)
         if counts[0] != counts[1]:
             v = v * self.rng.choice([-1, 1])  # which side gets more centres
         latest = self.splits[-1][1] if self.splits else np.inf
-        self.splits.append((node, min(spread, self.before, latest), v))
+        self.splits.append((node, min(spread, self.before, latest), v, p))
         noisy = v + float(self.schedule.noise) * self.rng.normal(size=len(v)) / np.sqrt(len(v))
         delta = sigma / spread * np.sqrt(3 * (spread - sigma) / fourth) * noisy
         centres = np.vstack([np.delete(g.centres, k, axis=0), g.centres[k] + delta, g.centres[k] - delta])
@@ -189,6 +197,15 @@ class Annealing:
         self.settle(sigma)
         if not self.equal and len(self.clusters) == self.components:
             self.clusters = [Cluster(c.node, 1) for c in self.clusters]
+
+    def judge(self, k: int, spread: float) -> float:
+        """The p-value of a split, at least that of the one before it: halves of noise do not look like noise."""
+        rows, centre, node = self.rows, self.gaussians.centres[k], self.clusters[k].node
+        share = rows.omega * self.r[k]
+        mass = max(float(share.sum()), np.finfo(float).tiny)
+        total = (share @ rows.squares.sum(axis=1) - 2 * (share @ rows.Z) @ centre) / mass + centre @ centre
+        p = judge_spread(spread, float(total), rows.total * mass, rows.Z.shape[1])
+        return p if node == 0 else max(p, self.splits[(node - 1) // 2][3])
 
     def descend(self) -> None:
         """Lower the width, split by split, until no centres are left to part or the last width is reached."""
@@ -206,7 +223,7 @@ class Annealing:
 
     def tabulate(self, weights: np.ndarray) -> xr.Dataset:
         """The splitting sequence, given the weight of each component; directions are in the units of the data."""
-        parents, widths, directions = zip(*self.splits, strict=True) if self.splits else ((), (), ())
+        parents, widths, directions, p = zip(*self.splits, strict=True) if self.splits else ((), (), (), ())
         leaves = np.repeat([c.node for c in self.clusters], [c.centres for c in self.clusters])
         first, unit = 1 + 2 * np.arange(len(parents)), self.rows.unit
         share = np.bincount(leaves, weights, 1 + 2 * len(parents))
@@ -216,6 +233,7 @@ class Annealing:
         return xr.Dataset(
             {
                 "width": ("split", np.array(widths, float)),
+                "p": ("split", np.array(p, float)),
                 "cluster": ("split", np.array(parents, int)),
                 "into": (("split", "half"), np.stack([first, first + 1], axis=1)),
                 "direction": (("split", "feature"), along / np.linalg.norm(along, axis=1, keepdims=True)),

@@ -48,6 +48,7 @@ class Freedom(NamedTuple):
     widths: bool = False
     common: bool = False  # one width for all Gaussians
     least: float = 0.0  # the smallest width, or eigenvalue
+    fewest: float | None = None  # rows that a sound Gaussian has more of; None: as its widths need
 
 
 def rows_of(

@@ -156,7 +156,7 @@ def fit_path(
 def fit(
     rule: MaximumLikelihood | Spherical | Diagonal | Full, data: Any, *, key: Key | None = None, components: int = 2,
     start: Annealed | RandomStart | Fitted | np.ndarray | None = None, sample_weight: Any = None, n_init: int = 1,
-    rivals: int = 40, accuracy: float = 1e-4, passes: int = 1000,
+    rivals: int = 40, moves: int = 3, accuracy: float = 1e-4, passes: int = 1000,
 ) -> Fitted:  # fmt: skip
     r"""Fit a mixture of Gaussians: by deterministic annealing, and from random starts if one of these is likelier.
 
@@ -175,13 +175,17 @@ def fit(
         n_init: how often to begin, each time with other noise; the most likely result is kept.
         rivals: how many random starts compete with each annealing where widths are free. Most are given up after a few
             steps of EM.
+        moves: how often, at most, the likeliest of these is tried with one Gaussian left out and another one in two
+            halves; without `rivals` the annealed mixture is not. Gaussians that have closed in on a few rows, or have
+            none, are always left out and others tried in halves, once at least.
         accuracy: what may be left to gain in the log-likelihood of a row when EM stops (ten times as much while the
             width falls), estimated from the last two gains as those of a geometric series. In many dimensions with few
             rows a much smaller one follows the noise of the sample: the likelihood still rises, the centres get worse.
         passes: EM steps at most.
 
     Returns:
-        Centres, widths, weights, log-likelihood and `splits`: `width` at which each `split` happened, the `cluster`
+        Centres, widths, weights, log-likelihood and `splits`: `width` at which each `split` happened, `p`, how likely
+        isotropic noise (for `Diagonal` and `Full` independent columns) splits at as large a width, the `cluster`
         (a node of the tree; 0 is all rows) that split `into` two others, the `direction` (unit vector) from the second
         to the first; the `share` of the rows that each `node` has in the end, its parts taken together; and the `leaf`
         that each component is. Where a random start was likelier, its components stand for the leaves whose rows they
@@ -201,7 +205,7 @@ def fit(
                 "Spherical(), Diagonal(), Full() or MaximumLikelihood(width)")  # fmt: skip
     components, tries = checks.whole("components", components, least=1), checks.whole("n_init", n_init, least=1)
     checks.positive("accuracy", checks.number("accuracy", accuracy))
-    rivals = checks.whole("rivals", rivals, least=0)
+    rivals, moves = checks.whole("rivals", rivals, least=0), checks.whole("moves", moves, least=0)
     passes, rows = checks.whole("passes", passes, least=1), _read(data, sample_weight, rule, components)
     width = float(rule.width) if isinstance(rule, MaximumLikelihood) else None
     if components == 1 and width is None and not np.any(rows.Z):  # several components fail when they split
@@ -210,16 +214,8 @@ def fit(
     start, rng, found = Annealed(step=STEP) if start is None else start, _generator(key), []
     for _ in range(tries if isinstance(start, (Annealed, RandomStart)) else 1):
         begin = _begin(start, rows, rule, components, rng)
-        state = Annealing(
-            rows,
-            rule,
-            components,
-            begin,
-            rng,
-            accuracy=accuracy,
-            most=passes,
-            rivals=rivals if isinstance(begin, Annealed) else 0,
-        )
+        compete = {"rivals": rivals, "moves": moves} if isinstance(begin, Annealed) else {}
+        state = Annealing(rows, rule, components, begin, rng, accuracy=accuracy, most=passes, **compete)
         found.append((state.finish(width), state))
     done, state = max(found, key=lambda one: (one[1].sound, one[0].log_likelihood))
     g = done.gaussians

@@ -50,7 +50,7 @@ def choose(Z: np.ndarray, most: int, key: Key | None) -> tuple[Fitted, Spherical
     for rule in SHAPES:
         least, since = np.inf, 0
         for K in range(1, most + 1):
-            fitted = fit(rule, Z, components=K, key=key, rivals=RIVALS)
+            fitted = fit(rule, Z, components=K, key=key, rivals=RIVALS, moves=0)
             value = criterion(fitted, rule, len(Z)) if fitted.outcome != Outcome.failed else np.inf
             since = 0 if value < least else since + 1
             least = min(least, value)

@@ -8,11 +8,13 @@ all have one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from quenched.mixtures.learner.em import Climbed, Freedom, Gaussians, Rows, climb, maximise, pack, take
 
-HEATS = ((10, 20), (30, 8), (80, 3))
+HEATS = ((10, 12), (30, 4))
 """EM steps after which the mixtures are compared, and how many go on."""
 FEWEST = 2.5
 """A Gaussian of fewer rows than this describes one or two of them, and no cluster."""
@@ -27,11 +29,18 @@ DIFFERENT = 1e-10
 def is_sound(rows: Rows, done: Climbed, free: Freedom) -> np.ndarray:
     """Whether no Gaussian has closed in on a few rows: one or two, or as many as a covariance matrix needs not to be
     singular."""
-    return np.all(rows.total * (done.r @ rows.omega) > fewest_rows(rows, free), axis=-1)
+    return np.all(sound_parts(rows, done, free), axis=-1)
+
+
+def sound_parts(rows: Rows, done: Climbed, free: Freedom) -> np.ndarray:
+    """The same of each Gaussian `[..., K]`."""
+    return rows.total * (done.r @ rows.omega) > fewest_rows(rows, free)
 
 
 def fewest_rows(rows: Rows, free: Freedom) -> float:
     """A sound Gaussian has more rows than this."""
+    if free.fewest is not None:
+        return free.fewest
     N, features = rows.Z.shape[1], rows.squares.shape[1]
     return max(FEWEST, N + 1.5 if features > N and not free.common else 0.0)
 
@@ -79,10 +88,10 @@ def draw(rows: Rows, K: int, count: int, least: float, rng: np.random.Generator)
     return own._replace(widths=(mass * own.widths + few * together) / (mass + few))
 
 
-def race(rows: Rows, begin: Gaussians, free: Freedom, *, accuracy: float, passes: int) -> Climbed:
+def race(rows: Rows, begin: Gaussians, free: Freedom, *, accuracy: float, passes: int, heats: Any = HEATS) -> Climbed:
     """The likeliest of several mixtures `[B, ...]`, climbed to its maximum, with its number of EM steps."""
     made, left = 0, begin
-    for steps, keep in HEATS:
+    for steps, keep in heats:
         if len(left.weights) <= keep or made >= passes:
             continue
         done = climb(rows, left, free, accuracy=accuracy, passes=min(steps, passes - made), stretch=False)

@@ -12,6 +12,7 @@ import xarray as xr
 from quenched.core import checks
 from quenched.core.types import InputError, Key
 from quenched.mixtures.learner import Fitted
+from quenched.mixtures.learner.gains import judge_gain
 from quenched.mixtures.learner.merging import FOLDS, Merge, choose, divide, merge
 from quenched.mixtures.learner.valleys import moments
 from quenched.mixtures.theory.rows import rows_needed
@@ -82,7 +83,18 @@ def _measure(mixture: Fitted, first: frozenset[int], second: frozenset[int]) -> 
     return float(np.sqrt(max(square, 0.0))), shares[0], shares[1]
 
 
-def _tabulate(mixture: Fitted, merges: list[Merge], groups: Any, level: float, size: int) -> xr.Dataset:
+def _compare(Z: np.ndarray, mixture: Fitted, merges: list[Merge], draws: int) -> np.ndarray:
+    """For each split, from all rows down, the p-value of one Gaussian for the rows of both halves."""
+    if not draws:
+        return np.full(len(merges), np.nan)
+    whose = mixture.log_densities(Z).argmax(axis=1)
+    mine = (np.isin(whose, sorted(one.first | one.second)) for one in reversed(merges))
+    return np.array([judge_gain(Z[rows], draws) for rows in mine])
+
+
+def _tabulate(
+    mixture: Fitted, merges: list[Merge], groups: Any, level: float, size: int, p_gaussian: np.ndarray
+) -> xr.Dataset:
     """The tree of splits, from all rows down: the merges in reverse order."""
     seen = len(groups) - 1
     N, rows = mixture.centres.shape[1], []
@@ -100,6 +112,7 @@ def _tabulate(mixture: Fitted, merges: list[Merge], groups: Any, level: float, s
             "cluster": ("split", np.array(parents, int)),
             "into": (("split", "half"), np.array(into, int).reshape(-1, 2)),
             "p": ("split", np.array(p, float)),
+            "p_gaussian": ("split", p_gaussian),
             "seen": ("split", np.array(real, bool)),
             "separation": ("split", np.array(apart, float)),
             "rows_needed": ("split", np.array(wanted, float)),
@@ -112,7 +125,9 @@ def _tabulate(mixture: Fitted, merges: list[Merge], groups: Any, level: float, s
     )
 
 
-def find_clusters(data: Any, *, components: int = 10, level: float = 0.05, key: Key | None = None) -> FittedClusters:
+def find_clusters(
+    data: Any, *, components: int = 10, level: float = 0.05, draws: int = 0, key: Key | None = None
+) -> FittedClusters:
     r"""Find the clusters of a table, with a p-value for each split.
 
     A mixture of Gaussians, of the number and the shape that the Bayesian information criterion prefers, describes the
@@ -125,11 +140,13 @@ def find_clusters(data: Any, *, components: int = 10, level: float = 0.05, key: 
         data: rows `[n, N]`.
         components: how many Gaussians at most.
         level: the p-value below which a split is real.
+        draws: of one Gaussian, with which the rows of each split are compared for `p_gaussian`; 0 for none.
         key: a JAX key, for the folds and for random starts; `jax.random.key(0)` by default.
 
     Returns:
         Labels, probabilities, and `splits`: the `cluster` (a node of the tree; 0 is all rows) that splits `into` two
-        others, `p` of no valley between them, whether it is `seen` as a split of clusters, the `separation` of the two
+        others, `p` of no valley between them, `p_gaussian`, if `draws` were asked for, of their rows being one Gaussian
+        with any covariance, whether it is `seen` as a split of clusters (by `p`), the `separation` of the two
         in standard deviations, `rows_needed` to see such a split in half of all samples if both were Gaussian, and the
         `counts` of rows in the three intervals; the `share` of the rows in each `node`, and
         the node that is the `leaf` of each cluster.
@@ -146,6 +163,7 @@ def find_clusters(data: Any, *, components: int = 10, level: float = 0.05, key: 
     """
     components = checks.whole("components", components, least=1)
     checks.inside("level", checks.number("level", level), 0, 1)
+    draws = checks.whole("draws", draws, least=0)
     X, _ = checks.table(data, None)
     key = jax.random.key(0) if key is None else checks.key(key)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
@@ -166,10 +184,11 @@ def find_clusters(data: Any, *, components: int = 10, level: float = 0.05, key: 
         if one.p < level:
             break
         count -= 1
-    return _collect(X, mean, unit, varies, mixture, merges, count if merges else 1, level)
+    p_gaussian = _compare(Y[:, varies], mixture, merges, draws)
+    return _collect(X, mean, unit, varies, mixture, merges, count if merges else 1, level, p_gaussian)
 
 
-def _collect(X, mean, unit, varies, mixture, merges, count, level) -> FittedClusters:
+def _collect(X, mean, unit, varies, mixture, merges, count, level, p_gaussian) -> FittedClusters:
     groups = [frozenset([k]) for k in range(len(mixture.weights))]
     for one in merges[: len(groups) - count]:
         groups = [g for g in groups if g not in (one.first, one.second)] + [one.first | one.second]
@@ -180,6 +199,6 @@ def _collect(X, mean, unit, varies, mixture, merges, count, level) -> FittedClus
     return FittedClusters(
         count=count, labels=log_p.argmax(axis=1), probabilities=probabilities,
         shares=np.array([mixture.weights[list(g)].sum() for g in ordered]),
-        splits=_tabulate(mixture, merges, ordered, level, len(X)), mixture=mixture, groups=tuple(ordered),
+        splits=_tabulate(mixture, merges, ordered, level, len(X), p_gaussian), mixture=mixture, groups=tuple(ordered),
         mean=mean[varies], unit=unit[varies],
     )  # fmt: skip

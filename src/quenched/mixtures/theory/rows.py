@@ -17,10 +17,11 @@ $n$ rows of theirs three things must happen.
    $c\Delta$ make it, which is what can be seen of them. Were covariances known, $V$ would be $\mathrm{Var}\, \tau$, and
    this the equation of `optimum` with its transition at $\alpha_c$. Here $V$ falls faster: below some number of rows
    there is no solution but $c = 0$.
-3. The valley between them must be seen, by the binomial test of three intervals of the same length that lie best.
+3. The valley between them must be seen, by the binomial test of three intervals of the same length. They lie best for
+   the two Gaussians that are found, not for the true ones; Fisher's information says how far off these are.
 
-Lines are found in `TRAIN` of the rows, and all are counted. Assumptions: both clusters are Gaussian with the same
-covariance, and others are farther away. Not covered: how badly the intervals are placed in few rows.
+Lines and intervals are found in `TRAIN` of the rows, and all are counted. Assumptions: both clusters are Gaussian with
+the same covariance, and others are farther away.
 """
 
 from __future__ import annotations
@@ -63,27 +64,60 @@ def gain(separation: float, share: float) -> float:
     return float(own + 0.5 * np.log(2 * np.pi * np.e * (1 + share * (1 - share) * separation**2)))
 
 
-def intervals(separation: float, share: float) -> np.ndarray | None:
-    """Chances `[3]` of the left, the middle and the right interval that differ most; None for a single peak."""
-    x = np.linspace(-4.0, separation + 4.0, GRID)
-    below = share * special.ndtr(x) + (1 - share) * special.ndtr(x - separation)
+def best_intervals(share: float, centres: np.ndarray, deviation: float) -> np.ndarray | None:
+    """The left, the middle and the right interval `[3, 2]` of the same length whose rows differ most for two Gaussians
+    on the line; None for a single peak."""
+    grid = np.linspace(centres.min() - 4.0 * deviation, centres.max() + 4.0 * deviation, GRID)
+    below = np.array([share, 1 - share]) @ special.ndtr((grid - centres[:, None]) / deviation)
     best, found = 0.0, None
     for length in LENGTHS:
-        k = max(1, round(length / (x[1] - x[0])))
+        k = max(1, round(length * deviation / (grid[1] - grid[0])))
         inside = below[k:] - below[:-k]
         left, right = np.maximum.accumulate(inside), np.maximum.accumulate(inside[::-1])[::-1]
         middle = np.arange(k, len(inside) - k)
         lesser = np.minimum(left[middle - k], right[middle + k])
         deep = (lesser - inside[middle]) / np.sqrt(lesser + inside[middle])
         if len(middle) and deep.max() > best:
-            best, m = deep.max(), middle[np.argmax(deep)]
-            found = np.array([left[m - k], inside[m], right[m + k]])
+            best, m = deep.max(), int(middle[np.argmax(deep)])
+            places = np.array([np.argmax(inside[: m - k + 1]), m, m + k + np.argmax(inside[m + k :])])
+            found = np.stack([grid[places], grid[places + k]], axis=1)
     return found
 
 
-def chance(n: float, separation: float, share: float, level: float) -> float:
-    """The probability that the test of a valley on `n` rows has a p-value below the level."""
-    places = intervals(separation, share)
+def intervals(separation: float, share: float, n: float = np.inf) -> np.ndarray | None:
+    """Chances `[3]` of a row to lie in the left, the middle and the right interval, if these are found from `n` rows,
+    on average; None for a single peak.
+
+    Share, centres and deviation are off by the errors of maximum likelihood, with the inverse of Fisher's information
+    for their covariance; the average is that over two points on each of its axes, which have the same covariance.
+    """
+    exact = np.array([share, 0.0, separation, 1.0])
+    off = np.sqrt(len(exact) / n) * _errors(separation, share).T
+    points = [exact] if n == np.inf else [exact + sign * one for one in off for sign in (-1, 1)]
+    chances = []
+    for w, one, two, deviation in points:
+        w, deviation = np.clip(w, 0.02, 0.98), max(deviation, 0.3)
+        edges = best_intervals(w, np.array([one, two]), deviation)
+        ends = np.zeros((3, 2)) if edges is None else edges  # without a valley no row is counted
+        chances.append(np.diff(share * special.ndtr(ends) + (1 - share) * special.ndtr(ends - separation))[:, 0])
+    mean = np.mean(chances, axis=0)
+    return mean if mean.any() else None
+
+
+def _errors(separation: float, share: float) -> np.ndarray:
+    """A root `[4, 4]` of the covariance of one row's estimates of share, both centres and deviation."""
+    x, step = np.linspace(-9.0, separation + 9.0, 1001, retstep=True)
+    one, two = share * _normal(x), (1 - share) * _normal(x - separation)
+    t = x - separation
+    slopes = np.stack([one / share - two / (1 - share), one * x, two * t, one * (x * x - 1) + two * (t * t - 1)])
+    information = slopes / (one + two) @ slopes.T * step
+    return np.linalg.cholesky(np.linalg.inv(information))
+
+
+def chance(n: float, separation: float, share: float, level: float, train: float = np.inf) -> float:
+    """The probability that the test of a valley on `n` rows has a p-value below the level, with intervals found from
+    `train` rows."""
+    places = intervals(separation, share, train)
     if places is None:
         return 0.0
     left, middle, right = n * places
@@ -159,8 +193,8 @@ def rows_needed(
         told = rows * gain(separation, share) - 0.5 * (columns + 1) * (log_n - 1)
         if told < 0:
             return -1.0
-        seen = chance(rows, separation * overlap(TRAIN * rows, separation, share, columns), share, level)
-        return seen - power
+        apart = separation * overlap(TRAIN * rows, separation, share, columns)
+        return chance(rows, apart, share, level, TRAIN * rows) - power
 
     if excess(np.log(MOST)) < 0:
         return np.inf
