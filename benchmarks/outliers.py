@@ -86,6 +86,7 @@ def ours(model: Any, bad: np.ndarray) -> dict[str, Any]:
     return {
         "area": area(bad, model.outlier_probability_), "share": model.outlier_fraction_, "covers": covers,
         "told": model.told_, "used": model.used_, "warned": bool(model.clump_.any()),
+        "rival": model.alternative_ is not None,
     }  # fmt: skip
 
 

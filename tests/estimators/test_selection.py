@@ -4,7 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes, make_blobs
+from scipy import stats
+from sklearn.datasets import load_breast_cancer, load_diabetes, make_blobs, make_circles
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
@@ -16,7 +17,7 @@ from sklearn.svm import LinearSVC
 from quenched.core.types import InputError
 from quenched.estimators import SelectionClassifier, SelectionRegressor
 from quenched.outliers import HardSelection, SoftSelection
-from quenched.outliers.learner import density, doubts
+from quenched.outliers.learner import density, doubts, values
 from tests.estimators.checks import each_check
 
 FOLDED = {
@@ -122,6 +123,64 @@ def test_clean_targets_keep_all_rows():
     assert "Selection does not help here" in model.sentence_
     assert np.all(model.selected_ == 1)
     np.testing.assert_allclose(model.predict(X), Ridge(0.1).fit(X, y).predict(X))
+
+
+def test_leverage_points_do_not_pull():
+    """Inputs five times as wide and targets of other rows: a small residual does not make such a row informative."""
+    X, y, _, bad = diabetes("clean")
+    rng, far, noisy = np.random.default_rng(0), X.copy(), y.copy()
+    far[bad] = 5 * X.std(axis=0) * rng.normal(size=(bad.sum(), X.shape[1]))
+    noisy[bad] = rng.choice(y, bad.sum())
+    model, plain = SelectionRegressor(Ridge(0.1)).fit(far, noisy), Ridge(0.1).fit(far, noisy)
+    assert model.used_
+    assert model.score(X, y) > max(0.45, plain.score(X, y) + 0.2)
+    assert model.outlier_probability_[bad].mean() > 0.9
+
+
+def test_a_ball_of_rows_that_harms_the_others_is_left_out_with_a_warning():
+    X, y, _, bad = diabetes("clean")
+    rng, far, noisy = np.random.default_rng(0), X.copy(), y.copy()
+    far[bad] = X.std(axis=0) * (3 + 0.1 * rng.normal(size=(bad.sum(), X.shape[1])))
+    noisy[bad] = y.mean() - y.std() * (3 + 0.1 * rng.normal(size=bad.sum()))
+    with pytest.warns(UserWarning, match="rows lie in a tight ball.*They are left out"):
+        model = SelectionRegressor(Ridge(0.1)).fit(far, noisy)
+    np.testing.assert_array_equal(model.clump_, bad)
+    np.testing.assert_array_equal(model.selected_[bad], 0)
+    np.testing.assert_array_equal(model.outlier_probability_[bad], 0.5)
+    assert not model.told_
+    low, high = model.outlier_fraction_interval_
+    assert low <= bad.mean() <= high
+    assert model.score(X, y) > 0.45
+
+
+def test_two_selections_that_explain_a_table_as_well_are_a_warning():
+    """Two lines, one the mirror image of the other; nothing tells which rows are the outliers."""
+    x, noise = np.repeat(np.random.default_rng(0).normal(size=(2, 120)), 2, axis=1)
+    up = np.arange(240) % 2 == 0
+    y = np.where(up, 1, -1) * (3 * x + 0.1 * noise)
+    with pytest.warns(UserWarning, match="Another selection explains the table about as well"):
+        model = SelectionRegressor(LinearRegression()).fit(x[:, None], y)
+    apart = np.abs(x) > 0.3
+    p, q = model.outlier_probability_[apart], model.alternative_[apart]
+    assert 0.2 < p.mean() < 0.8
+    assert np.mean((p > 0.01) & (p < 0.99)) > 0.9  # not sure of either
+    assert np.mean((q > 0.5) == up[apart]) > 0.95 or np.mean((q > 0.5) == ~up[apart]) > 0.95
+
+
+def test_neighbours_vouch_for_rows_that_the_model_cannot_follow():
+    """A ring around a ball, which no line divides: half of the labels would be wrong."""
+    X, y = make_circles(240, noise=0.05, factor=0.3, random_state=0)
+    model = SelectionClassifier(LogisticRegression()).fit(X, y)
+    assert model.outlier_fraction_ < 0.05
+    assert model.outlier_probability_.max() < 0.5
+    bad = np.arange(240) % 5 == 0
+    wrong = SelectionClassifier(LogisticRegression()).fit(X, np.where(bad, 1 - y, y))
+    assert roc_auc_score(bad, wrong.outlier_probability_) > 0.95
+
+
+def test_the_noise_has_the_tails_of_a_t_distribution():
+    r = np.linspace(-5, 5, 11)
+    np.testing.assert_allclose(values.student(r, 2.25), stats.t.logpdf(r, 4, scale=1.5))
 
 
 def test_a_model_at_fault_is_not_an_outlier():

@@ -94,7 +94,11 @@ class _Selecting(MetaEstimatorMixin, BaseEstimator):
         self.gain_, self.gain_stderr_ = found.gain, found.gain_stderr
         self.n_iter_, self.outcome_ = found.passes, found.outcome
         self._signs = found.signs
-        if found.clump.any():
+        self.alternative_ = None
+        if found.alternative is not None:
+            self.alternative_ = np.ones(n)
+            self.alternative_[present] = found.alternative
+        if found.clump.any() or found.alternative is not None:
             warnings.warn(found.sentence, UserWarning, stacklevel=3)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -116,9 +120,14 @@ class SelectionClassifier(ClassifierMixin, _Selecting):
     not, or with soft selection to all rows by how probably they are, and both are repeated. It is the selection of
     [dietrich1998] around a model of your choice. No share of outliers is assumed.
 
-    A whole selection with folds of its own is checked on rows it never saw. Where it lowers the accuracy by more than a
-    standard error, all rows count alike (`used_` is False) and `sentence_` says so. Rows in a tight ball apart from the
-    others are kept, but there is a warning: outliers that agree with each other look like a class.
+    In the last judgement the labels of the ten nearest rows have a say, too, by as much as the labels call for: a
+    classifier that cannot follow the classes would take rows for wrong ones that lie among their like.
+
+    A whole selection with folds of its own is checked on rows it never saw. Where it does not raise the accuracy by three
+    quarters of a standard error, all rows count alike (`used_` is False) and `sentence_` says so; the probabilities are
+    there all the same. Rows in a tight ball apart from the others are a warning, since outliers that agree with each
+    other look like a class: their probability is one half, and they are left out where the other rows are predicted
+    better without them. Where another selection explains the table about as well, there is a warning, too.
 
     Args:
         estimator: a classifier with `predict_proba`, or a pipeline; None: `LogisticRegression(max_iter=1000)`.
@@ -141,6 +150,8 @@ class SelectionClassifier(ClassifierMixin, _Selecting):
         used_: whether selection is used.
         gain_, gain_stderr_: change of the accuracy on held-out rows, labels as given, and its standard error.
         clump_: the training rows in a tight ball `[n]`.
+        alternative_: the probabilities by another selection that explains the table about as well `[n]`, or None;
+            `outlier_probability_` weighs both.
         sentence_: what to know before using the result; empty if there is nothing.
         n_iter_, outcome_: fits in each fold, and whether the selection settled (`converged`) or not (`stalled`).
         n_features_in_, feature_names_in_: columns seen in `fit`.
@@ -222,15 +233,18 @@ class SelectionClassifier(ClassifierMixin, _Selecting):
 class SelectionRegressor(RegressorMixin, _Selecting):
     r"""Any regression, learned from the rows that are probably informative; which rows are not is found out of fold.
 
-    The residual $r$ of an informative row is Gaussian, the target of an outlier has nothing to do with its inputs:
+    The residual $r$ of an informative row has a t-distribution with four degrees of freedom, the target of an outlier
+    has nothing to do with its inputs:
 
-    $$P(y \mid x) = (1 - f)\, \mathcal N(r;\, 0, s^2) + f\, \mathcal N(y;\, m, v) .$$
+    $$P(y \mid x) = (1 - f)\, t_4(r / s) / s + f\, \mathcal N(y;\, m, v), \qquad
+    \ln \frac{f}{1 - f} = a + b u(x) .$$
 
-    The share $f$ of outliers, the noise $s$ and the law of the outliers' targets $m$, $v$ are estimated from residuals
-    of rows that the model was not fitted to. It begins at all rows, at those in the middle of the table, and at rows
-    near models that were fitted to subsets, and takes the selection of the largest likelihood. Selection is given up
-    (`used_` is False, `sentence_` says why) where the other rows are predicted no better without the doubtful ones, or
-    where the doubtful ones lie next to each other, since then the model is probably at fault rather than the rows.
+    The further out the inputs lie ($u$), the more probable an outlier may be. $a$, $b$, the noise $s$ and the law of the
+    outliers' targets $m$, $v$ are estimated from residuals of rows that the model was not fitted to. It begins at all
+    rows, at those in the middle of the table, and at rows near models that were fitted to subsets, and takes the
+    selection of the largest likelihood in which the doubtful targets have nothing to do with the inputs, as assumed.
+    Where they follow the inputs all the same, the model is at fault rather than the rows. If no selection is left, or
+    the likelihood does not rise, all rows count alike (`used_` is False, `sentence_` says why).
 
     Args:
         estimator: a regressor; None: `Ridge()`. A pipeline may be given.

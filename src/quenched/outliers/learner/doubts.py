@@ -11,13 +11,15 @@ from scipy.stats import rankdata
 from sklearn.neighbors import NearestNeighbors
 
 NEIGHBOURS = 10
-"""Of a row, by whose part in the outliers its own is predicted."""
+"""Of a row, whose labels speak for it, and by whose part in the outliers its own is predicted."""
 SMALLEST = 0.05
 """The share of the rows in a ball worth a warning."""
 TIGHT, EMPTY = 3.0, 0.1
 """A ball ends where, up to this many times its radius, fewer than this share of its rows follow."""
 NARROW = 0.35
 """Its radius in units of the distance at which rows elsewhere have as many neighbours."""
+FEWEST_DOUBTFUL = 5
+"""Rows whose correlation says something."""
 PURE = 0.95
 """The share of one label in a ball of outliers, at least."""
 
@@ -33,7 +35,8 @@ def find_clump(X: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
     none, least = np.zeros(n, bool), max(10, round(SMALLEST * n))
     if n < 3 * least:
         return none
-    near = NearestNeighbors(n_neighbors=least).fit(X).kneighbors(X)[0][:, -1]
+    tree = NearestNeighbors(n_neighbors=least).fit(X)
+    near = tree.kneighbors(X)[0][:, -1]
     centre = int(np.argmin(near))
     distance = np.linalg.norm(X - X[centre], axis=1)
     radius = max(float(near[centre]), 1e-9 * float(np.median(distance)))
@@ -45,14 +48,28 @@ def find_clump(X: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
         radius, ball = 1.5 * radius, wider
     around = (distance <= TIGHT * radius) & ~ball
     apart = around.sum() <= EMPTY * ball.sum()
-    narrow = radius <= NARROW * float(np.median(near[~ball])) if np.any(~ball) else False
-    if not (apart and narrow and least <= ball.sum() <= 0.5 * n):
+    if not (apart and least <= ball.sum() <= 0.5 * n):
+        return none
+    elsewhere = tree.kneighbors(X[~ball], n_neighbors=int(ball.sum()))[0][:, -1]
+    if radius > NARROW * float(np.median(elsewhere)):
         return none
     if codes is not None:
         counts = np.bincount(codes[ball])
         if counts.max() < PURE * ball.sum():
             return none
     return distance <= 1.5 * radius
+
+
+def count_neighbours(X: np.ndarray, codes: np.ndarray, omega: np.ndarray, K: int) -> np.ndarray:
+    """Logarithms of the shares of the labels around each row, itself not counted `[n, K]`."""
+    count = min(NEIGHBOURS, len(X) - 1)
+    near = NearestNeighbors(n_neighbors=count + 1).fit(X).kneighbors(X)[1]
+    own = near == np.arange(len(X))[:, None]
+    own[~own.any(axis=1), -1] = True  # among more equal rows than neighbours
+    others = near[~own].reshape(len(X), count)
+    labels = np.eye(K)[codes] * omega[:, None]
+    shares = labels[others].sum(axis=1) + omega @ labels / (omega @ omega)
+    return np.log(shares / shares.sum(axis=1, keepdims=True))
 
 
 def measure_crowding(X: np.ndarray, outlier: np.ndarray) -> float:
@@ -65,3 +82,35 @@ def measure_crowding(X: np.ndarray, outlier: np.ndarray) -> float:
     ranks = rankdata(marked[near].mean(axis=1))
     m = int(marked.sum())
     return float((ranks[marked].sum() - m * (m + 1) / 2) / (m * (n - m)))
+
+
+def measure_following(targets: np.ndarray, predicted: np.ndarray, outlier: np.ndarray, middle: float) -> float:
+    """Whether the targets of doubtful rows follow the inputs all the same: their correlation with what is predicted.
+
+    About the middle of all targets rather than of these: the targets of outliers have nothing to do with their inputs,
+    so that a prediction above the middle says nothing of the target. Where a model is at fault both lie on one side.
+    """
+    marked = outlier > 0.5
+    if marked.sum() < FEWEST_DOUBTFUL:
+        return 0.0
+    y, f = targets[marked] - middle, predicted[marked] - middle
+    return float(y @ f / np.sqrt(max((y @ y) * (f @ f), 1e-300)))
+
+
+def measure_smoothness(X: np.ndarray, targets: np.ndarray, outlier: np.ndarray) -> float:
+    """How well the targets of doubtful rows are told by those of the doubtful rows next to them: a rank correlation."""
+    marked = outlier > 0.5
+    if marked.sum() < 2 * FEWEST_DOUBTFUL:
+        return 0.0
+    near = NearestNeighbors(n_neighbors=FEWEST_DOUBTFUL + 1).fit(X[marked]).kneighbors(X[marked])[1][:, 1:]
+    around = targets[marked][near].mean(axis=1)
+    if np.ptp(around) == 0 or np.ptp(targets[marked]) == 0:
+        return 0.0
+    return float(np.corrcoef(rankdata(around), rankdata(targets[marked]))[0, 1])
+
+
+def measure_distance(X: np.ndarray) -> np.ndarray | None:
+    """How far from the middle of the table rows lie, on a logarithmic scale of mean 0 and variance 1 `[n]`."""
+    far = np.log(np.linalg.norm(X - np.median(X, axis=0), axis=1) + 0.1 * np.sqrt(X.shape[1]))
+    spread = float(far.std())
+    return (far - far.mean()) / spread if spread > 1e-9 else None

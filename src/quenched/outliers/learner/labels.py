@@ -8,6 +8,11 @@ $$P(y \mid x) = (1 - q) \Big[ (1 - f)\, p_y + f\, \frac{1 - p_y}{K - 1} \Big] + 
 
 $q$ the probability that the features do not belong (`density`), $\omega_y$ the share of class $y$. $f$ and $T$ are the
 most probable ones, on grids; the support of each $f$ is kept for the interval of the share.
+
+A model that cannot follow the classes takes rows for wrong ones that their neighbours vouch for. The last judgement
+therefore multiplies the model's probabilities by a power of the shares of the labels around a row, that power which
+makes all labels most probable; and since a cautious model with few wrong labels often explains a table as well as a
+sharp one with many, it averages over $f$ by its support.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logit
 
 from quenched.outliers.learner.around import Verdict, threshold
 from quenched.outliers.learner.density import Strangeness
@@ -26,6 +31,8 @@ SHARPER = np.geomspace(0.25, 4.0, 13)
 """Values of T that are tried."""
 SHARES = np.linspace(0.0, 0.7, 71)
 """Shares of wrong labels that are tried."""
+POWERS = (0.0, 0.25, 0.5, 1.0, 2.0)
+"""Powers of the neighbours' shares that are tried."""
 
 
 class Estimated(NamedTuple):
@@ -46,6 +53,7 @@ class Labels:
     omega: np.ndarray  # [n] weights
     share: float | None = None  # f, None: estimated with T; given, T is 1
     strange: Strangeness | None = None
+    near: np.ndarray | None = None  # [n, K] logarithms of the shares of labels around each row; None: not asked
 
     def judge(self, log_p: np.ndarray) -> Verdict:
         """Rows by the model's log-probabilities of all classes `[n, K]`."""
@@ -53,17 +61,22 @@ class Labels:
         q = np.zeros(n) if self.strange is None else self.strange.outlier
         base = (np.bincount(self.codes, self.omega, self.K) / self.omega.sum())[self.codes]
         if self.share is not None:
-            f, T, support = self.share, 1.0, np.zeros(0)
+            f, T, support, sharper = self.share, 1.0, np.zeros(0), np.zeros(0)
             p = np.exp(log_p[rows, self.codes])
         else:
-            f, T, support = self._estimate(log_p, q, base)
+            log_p = self._pool(log_p, q, base)
+            f, T, support, sharper = self._estimate(log_p, q, base)
             p = np.exp(log_softmax(T * log_p, axis=1)[rows, self.codes])
         right, wrong = (1 - q) * (1 - f) * p, (1 - q) * f * (1 - p) / (self.K - 1)
         total = right + wrong + q * base
         h = self._log_odds(p, q, base, f)
         share = float(self.omega @ (q + (1 - q) * f) / self.omega.sum())
         level = float(self.omega @ np.log(np.maximum(total, 1e-300)) / self.omega.sum())
-        return Verdict(h, 1 - right / np.maximum(total, 1e-300), share, level, Estimated(f, T, support))
+        outlier = 1 - right / np.maximum(total, 1e-300)
+        if self.near is not None and self.share is None:
+            outlier = self._average(log_p, q, base, support, sharper)
+            h = logit(1 - outlier) if isinstance(self.rule, HardSelection) else h
+        return Verdict(h, outlier, share, level, Estimated(f, T, support))
 
     def _log_odds(self, p: np.ndarray, q: np.ndarray, base: np.ndarray, f: float) -> np.ndarray:
         """As selection uses them: of a soft E-step the label of an outlier is a coin toss."""
@@ -78,13 +91,43 @@ class Labels:
             return np.log(np.maximum((1 - q) * (1 - g) * p, tiny)) - np.log(np.maximum(rest, tiny))
         return h
 
-    def _estimate(self, log_p: np.ndarray, q: np.ndarray, base: np.ndarray) -> tuple[float, float, np.ndarray]:
-        """The most probable f and T, and the support of each f."""
-        level = np.empty((len(SHARPER), len(SHARES)))
-        for i, T in enumerate(SHARPER):
+    def _pool(self, log_p: np.ndarray, q: np.ndarray, base: np.ndarray) -> np.ndarray:
+        """The log-probabilities with those of the neighbours, by a search on coarse grids."""
+        if self.near is None:
+            return log_p
+        tried = [log_p + power * self.near for power in POWERS]
+        levels = [self._levels(each, q, base, SHARPER[::2], SHARES[::5]).max() for each in tried]
+        return tried[int(np.argmax(levels))]
+
+    def _levels(
+        self, log_p: np.ndarray, q: np.ndarray, base: np.ndarray, sharper: np.ndarray, shares: np.ndarray
+    ) -> np.ndarray:
+        """The log-likelihood of the labels for each T and f."""
+        level = np.empty((len(sharper), len(shares)))
+        for i, T in enumerate(sharper):
             p = np.exp(log_softmax(T * log_p, axis=1)[np.arange(len(log_p)), self.codes])
-            mixed = p + SHARES[:, None] * ((1 - p) / (self.K - 1) - p)
+            mixed = p + shares[:, None] * ((1 - p) / (self.K - 1) - p)
             level[i] = np.log(np.maximum((1 - q) * mixed + q * base, 1e-300)) @ self.omega
-        support = level.max(axis=0)
+        return level
+
+    def _estimate(
+        self, log_p: np.ndarray, q: np.ndarray, base: np.ndarray
+    ) -> tuple[float, float, np.ndarray, np.ndarray]:
+        """The most probable f and T, the support of each f, and the T that goes with it."""
+        level = self._levels(log_p, q, base, SHARPER, SHARES)
+        support, sharper = level.max(axis=0), SHARPER[level.argmax(axis=0)]
         j = int(np.argmax(support))
-        return float(SHARES[j]), float(SHARPER[np.argmax(level[:, j])]), support - support[j]
+        return float(SHARES[j]), float(sharper[j]), support - support[j], sharper
+
+    def _average(
+        self, log_p: np.ndarray, q: np.ndarray, base: np.ndarray, support: np.ndarray, sharper: np.ndarray
+    ) -> np.ndarray:
+        """The probability that each row is an outlier, whatever f."""
+        weights, outlier = np.exp(support) / np.exp(support).sum(), np.zeros(len(log_p))
+        for T in np.unique(sharper):
+            p, j = np.exp(log_softmax(T * log_p, axis=1)[np.arange(len(log_p)), self.codes]), sharper == T
+            f = SHARES[j, None]
+            right = (1 - q) * (1 - f) * p
+            total = right + (1 - q) * f * (1 - p) / (self.K - 1) + q * base
+            outlier += weights[j] @ (1 - right / np.maximum(total, 1e-300))
+        return np.clip(outlier, 0.0, 1.0)

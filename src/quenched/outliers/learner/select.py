@@ -11,37 +11,46 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from quenched.core.types import Outcome
 from quenched.outliers.learner import density, labels, values
 from quenched.outliers.learner.around import Fit, Fold, Predict, Selected, Verdict, iterate, predict
 from quenched.outliers.learner.classes import weigh
-from quenched.outliers.learner.doubts import find_clump, measure_crowding
+from quenched.outliers.learner.doubts import (
+    count_neighbours,
+    find_clump,
+    measure_crowding,
+    measure_distance,
+    measure_following,
+    measure_smoothness,
+)
 from quenched.outliers.model import Rule
 
 FEWEST = 5
 """Rows of a class, or of a table, that are kept whatever they look like."""
 INNER = 3
 """M-steps inside the check of classes: the selection has mostly settled by then."""
-STARTS, CONCENTRATIONS, KEPT = 6, 4, 0.55
-"""Of values: subsets from which the model is also fitted, steps to the rows nearest to it, and the share of these."""
-BETTER = 0.03
-"""The gain in log-likelihood of a row at which another start than all rows is taken."""
+GAIN = 0.75
+"""Classes: standard errors by which the accuracy out of fold must rise for selection to be used."""
 LOSS = 1.0
-"""Classes: selection is given up where its accuracy out of fold falls by more than this many standard errors."""
-CROWDED = 0.68
-"""Values: selection is given up where neighbours tell outliers with a larger area under the curve."""
-MANY, SIMILAR = 0.3, 5.0
-"""... unless the outliers are at least this share of the rows, and their targets spread less than this many times the
-noise: a few rows far out in a tail are a model's fault more often than so many."""
-FEWER = 0.9
-"""... or where the median residual does not fall below this share of the plain model's."""
-MOST = 0.6
-"""... or where more than this share of the rows would be outliers: it is the others that are a subset then."""
+"""Standard errors by which a ball of rows must harm what is predicted of the others to be left out."""
+BETTER = 0.02
+"""Values: the gain in log-likelihood of a row, over the plain model, without which selection is not used."""
+FOLLOWING = 0.3
+"""Values: the correlation of doubtful targets with what the inputs say at which the model is at fault, not the rows."""
+CROWDED, SMOOTH = 0.8, 0.5
+"""Values: ... or the area under the curve by which neighbours tell doubtful rows, together with the rank correlation of
+their targets with those of doubtful rows next to them."""
+MOST = 0.55
+"""Values: no selection in which more than this share of the rows would be outliers: the others are a subset then."""
+APART, CLOSE = 0.1, 3.0
+"""Two selections differ if probabilities do by this in the mean, and compete if log-likelihoods, tempered, differ by
+less."""
 LEVEL = 0.8
 """Probability in the interval of the share."""
-TEMPER = 0.25
+TEMPER = 0.2
 """Power of the likelihood in the interval: models are wrong, and folds share rows."""
 WIDEST = 0.35
 """An interval of the share that is wider does not tell it."""
@@ -61,6 +70,7 @@ class Selection:
         gain: of the check out of fold: change of accuracy, or 1 minus the ratio of median residuals.
         gain_stderr: its standard error; 0 for values.
         clump: rows in a tight ball `[n]`.
+        alternative: the probabilities by another selection that explains the table about as well `[n]`, or None.
         sentence: what to say about all this; empty if selection is used without a doubt.
         passes: M-steps.
         outcome: `converged`, or `stalled` when the passes ran out.
@@ -76,6 +86,7 @@ class Selection:
     gain: float
     gain_stderr: float
     clump: np.ndarray
+    alternative: np.ndarray | None
     sentence: str
     passes: int
     outcome: Outcome
@@ -117,10 +128,27 @@ def select_labels(
         share: of wrong labels; None: estimated.
         check: whether selection is given up where it does not help.
     """
+    how = {"folds": folds, "passes": passes, "generator": generator, "share": share, "check": check}
+    clump, K = find_clump(X, codes), int(codes.max()) + 1
+    rest = np.flatnonzero(~clump)
+    if clump.any() and np.bincount(codes[rest], minlength=K).min() >= FEWEST:
+        parts = split(codes, len(codes), folds, generator)
+        right = [predict(fit, parts, omega * w).argmax(axis=1) == codes for w in (np.ones(len(codes)), ~clump)]
+        gain, stderr = average((right[1].astype(float) - right[0])[rest], omega[rest])
+        if gain > LOSS * stderr:
+            found = _select_labels(rule, _within(fit, rest), X[rest], codes[rest], omega[rest], **how)
+            return conclude(found, clump, omega, left_out=True)
+    return conclude(_select_labels(rule, fit, X, codes, omega, **how), clump, omega, left_out=False)
+
+
+def _select_labels(
+    rule: Rule, fit: Fit, X: np.ndarray, codes: np.ndarray, omega: np.ndarray, *, folds: int, passes: int,
+    generator: np.random.Generator, share: float | None, check: bool,
+) -> Selection:  # fmt: skip
+    """The same but for rows in a tight ball."""
     n, K = len(codes), int(codes.max()) + 1
     parts = split(codes, n, folds, generator)
     strange = density.compare(X, codes, omega, parts, generator)
-    clump = find_clump(X, codes)
     judge = labels.Labels(rule, codes, K, omega, share, strange)
     plain = predict(fit, parts, omega)
 
@@ -130,30 +158,35 @@ def select_labels(
     starts = np.ones(n), keep((plain.argmax(axis=1) == codes).astype(float))
     tried = [iterate(rule, fit, judge.judge, parts, omega, start=w, passes=passes, keep=keep) for w in starts]
     best = int(np.argmax([one.verdict.level for one in tried]))
-    found = tried[best]
-    gain, stderr = (0.0, 0.0)
+    found, gain, stderr = tried[best], 0.0, 0.0
     if check:
-        held = _predict_held_out(rule, fit, judge, parts, starts[best], min(passes, INNER), generator)
-        gain, stderr = _compare_accuracy(held, plain, codes, omega)
-    used = not check or gain >= -LOSS * stderr
-    verdict = found.verdict if used else judge.judge(plain)
-    last = keep(weigh(rule, verdict.h)[0])
-    low, high = _interval(verdict, strange)
-    told = high - low <= WIDEST
-    outlier = np.where(clump, np.maximum(verdict.outlier, 0.5), verdict.outlier)
+        held = _predict_held_out(rule, fit, X, judge, parts, starts[best], min(passes, INNER), generator)
+        change = (held.argmax(axis=1) == codes).astype(float) - (plain.argmax(axis=1) == codes)
+        gain, stderr = average(change, omega)
+    used = not check or gain >= GAIN * stderr
+    last = _ask_neighbours(judge, X)
+    verdict, rival = last.judge(found.predicted if used else plain), None
+    if used:
+        rival = find_rival(verdict, [last.judge(one.predicted) for one in tried if one is not found], omega)
+    interval = find_interval(verdict, strange)
     signs = {
         "strange": strange.share, "wrong": verdict.about.wrong, "sharper": verdict.about.sharper,
-        "level": verdict.level, "width": high - low, "start": float(best), "first": tried[0].verdict.level,
+        "level": verdict.level, "start": float(best), "first": tried[0].verdict.level,
     }  # fmt: skip
-    sentence = _say(used, told, clump, "the accuracy out of fold falls", low, high)
     return Selection(
-        last if used else np.ones(n), outlier, verdict.share, (low, high), told, used, gain, stderr, clump, sentence,
-        found.passes, found.outcome, signs,
+        keep(weigh(rule, verdict.h)[0]) if used else np.ones(n), mix(verdict.outlier, rival), verdict.share, interval,
+        interval[1] - interval[0] <= WIDEST, used, gain, stderr, np.zeros(n, bool), rival and rival[0],
+        say(used, "the accuracy out of fold does not rise", rival), found.passes, found.outcome, signs,
     )  # fmt: skip
 
 
+def _ask_neighbours(judge: labels.Labels, X: np.ndarray) -> labels.Labels:
+    """The judge of the last weights, who hears the rows around a row, too."""
+    return dataclasses.replace(judge, near=count_neighbours(X, judge.codes, judge.omega, judge.K))
+
+
 def _predict_held_out(
-    rule: Rule, fit: Fit, judge: labels.Labels, parts: Sequence[Fold], start: np.ndarray, passes: int,
+    rule: Rule, fit: Fit, X: np.ndarray, judge: labels.Labels, parts: Sequence[Fold], start: np.ndarray, passes: int,
     generator: np.random.Generator,
 ) -> np.ndarray:  # fmt: skip
     """Each row predicted by a model whose whole selection, folds of its own included, never saw the row."""
@@ -166,7 +199,8 @@ def _predict_held_out(
             rule, _within(fit, rows), inner.judge, split(codes[rows], len(rows), len(parts), generator), omega[rows],
             start=keep_some(codes[rows], start[rows]), passes=passes, keep=lambda w, c=codes[rows]: keep_some(c, w),
         )  # fmt: skip
-        w = keep_some(codes[rows], weigh(rule, selected.verdict.h)[0])
+        last = _ask_neighbours(inner, X[rows]).judge(selected.predicted)
+        w = keep_some(codes[rows], weigh(rule, last.h)[0])
         part = fit(rows[w > 0], (omega[rows] * w)[w > 0])(judged)
         found = np.empty((len(codes), *part.shape[1:])) if found is None else found
         found[judged] = part
@@ -183,14 +217,7 @@ def _within(fit: Fit, rows: np.ndarray) -> Fit:
     return fit_some
 
 
-def _compare_accuracy(held: np.ndarray, plain: np.ndarray, codes: np.ndarray, omega: np.ndarray) -> tuple[float, float]:
-    """The change of accuracy from plain to selected models, and its standard error."""
-    change = (held.argmax(axis=1) == codes).astype(float) - (plain.argmax(axis=1) == codes)
-    mean = float(omega @ change / omega.sum())
-    return mean, float(np.sqrt(omega**2 @ (change - mean) ** 2) / omega.sum())
-
-
-def _interval(verdict: Verdict, strange: density.Strangeness | None) -> tuple[float, float]:
+def find_interval(verdict: Verdict, strange: density.Strangeness | None) -> tuple[float, float]:
     """The shortest set of shares with enough probability, from the first to the last of it."""
     support = verdict.about.support
     if not support.size:
@@ -208,19 +235,73 @@ def _interval(verdict: Verdict, strange: density.Strangeness | None) -> tuple[fl
     return max(0.0, min(low, verdict.share)), min(1.0, max(high, verdict.share))
 
 
-def _say(used: bool, told: bool, clump: np.ndarray, reason: str, low: float, high: float) -> str:
-    """The sentences of a selection."""
-    said = []
-    if not used:
-        said.append(f"Selection does not help here ({reason}): all rows count alike.")
+def average(change: np.ndarray, omega: np.ndarray) -> tuple[float, float]:
+    """The mean of a change and its standard error."""
+    mean = float(omega @ change / omega.sum())
+    return mean, float(np.sqrt(omega**2 @ (change - mean) ** 2) / omega.sum())
+
+
+def find_rival(best: Verdict, others: Sequence[Verdict], omega: np.ndarray) -> tuple[np.ndarray, float] | None:
+    """The probabilities by another selection that explains the table about as well, and how probable it is itself."""
+    rivals = []
+    for other in others:
+        behind = TEMPER * float(omega.sum()) * (best.level - other.level)
+        apart = float(omega @ np.abs(other.outlier - best.outlier) / omega.sum())
+        if apart >= APART and abs(behind) < CLOSE:
+            rivals.append((behind, other))
+    if not rivals:
+        return None
+    behind, other = min(rivals, key=lambda pair: pair[0])
+    return other.outlier, float(expit(-behind))
+
+
+def mix(outlier: np.ndarray, rival: tuple[np.ndarray, float] | None) -> np.ndarray:
+    """The probabilities by two selections, one of which is right."""
+    return outlier if rival is None else (1 - rival[1]) * outlier + rival[1] * rival[0]
+
+
+def set_apart(found: Selection, clump: np.ndarray, omega: np.ndarray, *, left_out: bool) -> Selection:
+    """The selection with the rows of a tight ball, of which nothing tells whether they are outliers."""
+    size, rest = float(omega[clump].sum() / omega.sum()), ~clump
+    less = 1 - size if left_out else 1.0
+
+    def spread(values: np.ndarray, ball: Any) -> np.ndarray:
+        every = np.empty(len(clump))
+        every[clump], every[rest] = ball, values if left_out else values[rest]
+        return every
+
+    words = "They are kept; a fit without them shows the alternative."
+    if left_out:
+        words = "They are left out: the others are predicted better without them. A fit to all shows the alternative."
+    said = (
+        f"{clump.sum()} rows lie in a tight ball apart from the others (`clump_` marks them): they may be a group of "
+        f"their own, or outliers that agree with each other. {words}"
+    )
+    return dataclasses.replace(
+        found, weights=spread(found.weights, 0.0 if left_out else found.weights[clump]),
+        outlier=spread(found.outlier, 0.5), share=found.share * less, told=False, clump=clump,
+        interval=(found.interval[0] * less, min(1.0, found.interval[1] * less + size)),
+        alternative=None if found.alternative is None else spread(found.alternative, 0.5),
+        sentence=" ".join(filter(None, [said, found.sentence])),
+    )  # fmt: skip
+
+
+def conclude(found: Selection, clump: np.ndarray, omega: np.ndarray, *, left_out: bool) -> Selection:
+    """The selection with what is to be said of a ball, if there is one, and of the share."""
     if clump.any():
-        said.append(
-            f"{clump.sum()} rows lie in a tight ball apart from the others: they may be a group of their own, or "
-            "outliers that agree with each other. They are kept; `clump_` marks them, and a fit without them shows the "
-            "alternative."
-        )
-    if not told:
-        said.append(f"The share of outliers cannot be told: anything from {low:.0%} to {high:.0%} fits.")
+        found = set_apart(found, clump, omega, left_out=left_out)
+    if found.told:
+        return found
+    low, high = found.interval
+    said = f"The share of outliers cannot be told: anything from {low:.0%} to {high:.0%} fits."
+    return dataclasses.replace(found, sentence=" ".join(filter(None, [found.sentence, said])))
+
+
+def say(used: bool, reason: str, rival: Any) -> str:
+    """The sentences of a selection, but for what is said of balls and of the share."""
+    said = [] if used else [f"Selection does not help here ({reason}): all rows count alike."]
+    if rival is not None:
+        said.append("Another selection explains the table about as well; `alternative_` holds its probabilities.")
     return " ".join(said)
 
 
@@ -229,70 +310,73 @@ def select_values(
     generator: np.random.Generator, check: bool = True,
 ) -> Selection:  # fmt: skip
     """Which rows of a table with numbers as targets count; the arguments are those of `select_labels`."""
-    n, judge = len(targets), values.Values(targets, omega)
-    parts, clump = split(None, n, folds, generator), find_clump(np.column_stack([X, _scaled(targets)]), None)
+    n = len(targets)
+    clump = find_clump(np.column_stack([X, _scaled(targets)]), None)
+    how = {"folds": folds, "passes": passes, "generator": generator, "check": check}
+    if clump.any():
+        parts = split(None, n, folds, generator)
+        sizes = [np.abs(targets - predict(fit, parts, omega * w))[~clump] for w in (np.ones(n), ~clump)]
+        gain, stderr = average(sizes[0] - sizes[1], omega[~clump])
+        if gain > LOSS * stderr:
+            rest = np.flatnonzero(~clump)
+            found = _select_values(rule, _within(fit, rest), X[rest], targets[rest], omega[rest], **how)
+            return conclude(found, clump, omega, left_out=True)
+    return conclude(_select_values(rule, fit, X, targets, omega, **how), clump, omega, left_out=False)
+
+
+def _select_values(
+    rule: Rule, fit: Fit, X: np.ndarray, targets: np.ndarray, omega: np.ndarray, *, folds: int, passes: int,
+    generator: np.random.Generator, check: bool,
+) -> Selection:  # fmt: skip
+    """The same where no rows lie in a tight ball."""
+    n, judge = len(targets), values.Values(targets, omega, far=measure_distance(X))
+    parts = split(None, n, folds, generator)
 
     def keep(w: np.ndarray) -> np.ndarray:
         return w if w.sum() >= max(FEWEST, 0.3 * n) else np.ones(n)
 
     plain = predict(fit, parts, omega)
-    tried = [
-        iterate(rule, fit, judge.judge, parts, omega, start=start, passes=passes, keep=keep)
-        for start in _starts(fit, X, targets, omega, generator)
-    ]
-    best = max(tried, key=lambda one: one.verdict.level)
-    if best.verdict.level < tried[0].verdict.level + BETTER:
-        best = tried[0]
+    base = judge.judge(plain)
+    starts = values.find_starts(fit, X, targets, omega, generator)
+    tried = [iterate(rule, fit, judge.judge, parts, omega, start=w, passes=passes, keep=keep) for w in starts]
+    faults = [_find_fault(one, X, targets) for one in tried]
+    sound = [i for i, fault in enumerate(faults) if not fault]
+    place = max(sound or range(len(tried)), key=lambda i: tried[i].verdict.level)
+    best = tried[place]
+    used, reason = not check or best.verdict.level >= base.level + BETTER, "the likelihood out of fold does not rise"
+    if check and not sound:
+        used, reason = False, faults[place]
     scale = float(np.median(np.abs(targets - plain)))
     ratio = float(np.median(np.abs(targets - best.predicted))) / max(scale, 1e-300)
-    crowding = measure_crowding(X, best.verdict.outlier)
+    verdict = best.verdict if used else base
+    interval, rival = (
+        find_interval(verdict, None),
+        find_rival(verdict, [tried[i].verdict for i in sound], omega) if used else None,
+    )
     signs = {
-        "crowding": crowding, "ratio": ratio, "level": best.verdict.level, "first": tried[0].verdict.level,
+        "ratio": ratio, "level": best.verdict.level, "first": base.level,
         "noise": best.verdict.about.noise, "spread": best.verdict.about.spread,
     }  # fmt: skip
-    used, reason = _judge_values(best, crowding, ratio, check)
-    verdict = best.verdict if used else judge.judge(plain)
-    low, high = _interval(verdict, None)
-    told = used and high - low <= WIDEST
-    outlier = np.where(clump, np.maximum(verdict.outlier, 0.5), verdict.outlier)
-    sentence = _say(used, told, clump, reason, low, high)
-    last = keep(weigh(rule, verdict.h)[0]) if used else np.ones(n)
     return Selection(
-        last, outlier, verdict.share, (low, high), told, used, 1 - ratio, 0.0, clump, sentence, best.passes,
-        best.outcome, signs,
+        keep(weigh(rule, verdict.h)[0]) if used else np.ones(n), mix(verdict.outlier, rival), verdict.share, interval,
+        used and interval[1] - interval[0] <= WIDEST, used, 1 - ratio, 0.0, np.zeros(n, bool), rival and rival[0],
+        say(used, reason, rival), best.passes, best.outcome, signs,
     )  # fmt: skip
 
 
-def _judge_values(best: Selected, crowding: float, ratio: float, check: bool) -> tuple[bool, str]:
-    """Whether a selection of values is used, and why not."""
-    if not check:
-        return True, ""
-    many = best.verdict.share >= MANY and best.verdict.about.spread < SIMILAR * best.verdict.about.noise
-    if crowding > CROWDED and not many:
-        return False, "the rows that do not fit lie next to each other, so that the model may be at fault"
-    if ratio > FEWER:
-        return False, "the other rows are predicted no better without the doubtful ones"
-    if best.verdict.share > MOST:
-        return False, "most rows would be outliers"
-    return True, ""
+def _find_fault(one: Selected, X: np.ndarray, targets: np.ndarray) -> str:
+    """Why a selection of values is not sound; empty if it is."""
+    outlier = one.verdict.outlier
+    if one.verdict.share > MOST:
+        return "most rows would be outliers"
+    if measure_following(targets, one.predicted, outlier, float(np.median(targets))) > FOLLOWING:
+        return (
+            "the targets of the rows that do not fit follow the inputs all the same, so that the model may be at fault"
+        )
+    if measure_crowding(X, outlier) > CROWDED and measure_smoothness(X, targets, outlier) > SMOOTH:
+        return "the rows that do not fit lie next to each other with targets alike, so that the model may be at fault"
+    return ""
 
 
 def _scaled(y: np.ndarray) -> np.ndarray:
     return (y - np.median(y)) / max(float(np.std(y)), 1e-300)
-
-
-def _starts(
-    fit: Fit, X: np.ndarray, targets: np.ndarray, omega: np.ndarray, generator: np.random.Generator
-) -> list[np.ndarray]:
-    """All rows; those in the middle of the table; and the rows near models that were fitted to subsets."""
-    n, d = X.shape
-    distance = np.linalg.norm(X - np.median(X, axis=0), axis=1)
-    found = [np.ones(n), (distance <= np.median(distance)).astype(float)]
-    for _ in range(STARTS):
-        near, rows = np.ones(n, bool), generator.permutation(n)[: max(2 * d + 2, n // 10)]
-        for _ in range(CONCENTRATIONS):
-            r = np.abs(targets - fit(rows, omega[rows])(np.arange(n)))
-            near = r <= np.quantile(r, KEPT)
-            rows = np.flatnonzero(near)
-        found.append(near.astype(float))
-    return found
