@@ -19,6 +19,8 @@ BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 """Sets that come with scikit-learn."""
 MOST_LEVELS = 50
 """Different words in a column beyond which they are taken for names rather than for categories."""
+MOST_CLASSES = 20
+"""A target of more different whole numbers is a number rather than a class."""
 HINT = "leave such rows out with `drop_missing` (--drop-missing)"
 CLASSIFIERS = "quenched.estimators.LVQClassifier or SoftSelectionClassifier"
 """What learns classes."""
@@ -109,10 +111,6 @@ def bundled(name: str) -> Table:
     loaded: Any = getattr(datasets, f"load_{name}")()
     names = tuple(map(str, loaded.feature_names))
     return Table(np.asarray(loaded.data, float), np.asarray(loaded.target), names, "target")
-
-
-MOST_CLASSES = 20
-"""A target of more different whole numbers is a number rather than a class."""
 
 
 def is_class(targets: Any) -> bool:
