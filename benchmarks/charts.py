@@ -90,15 +90,25 @@ def coverage() -> Figure:
 def trees() -> Figure:
     """Held-out log-density of tables by a tree of fields, and by peers."""
     found = {name: one for name, one in read("trees").items() if "tree" in one}
-    models = {"tree": "tree of fields", "mixture": "Gaussian mixture", "kernel": "kernel density", "independent": "independent columns"}
+    models = {
+        "tree": "tree of fields",
+        "mixture": "Gaussian mixture",
+        "kernel": "kernel density",
+        "independent": "independent columns",
+    }
     drawn = figure(8.4, 0.3 * len(found) + 1.2)
     axes = drawn.subplots()
     for i, (key, label) in enumerate(models.items()):
-        gaps = [np.mean(one[key]["folds"]) - np.mean(one["tree"]["folds"]) if key in one else np.nan for one in found.values()]
+        gaps = [
+            np.mean(one[key]["folds"]) - np.mean(one["tree"]["folds"]) if key in one else np.nan
+            for one in found.values()
+        ]
         axes.plot(gaps, range(len(found)), MARKS[i], color=COLOURS[i], label=label, linestyle="")
     axes.set_xscale("symlog", linthresh=1)
     axes.set(xlabel="held-out log-density less that of the tree, per row (left of 0: the tree is better)")
-    axes.set_yticks(range(len(found)), [f"{name} ({one['rows']} × {one['columns']})" for name, one in found.items()], fontsize=8)
+    axes.set_yticks(
+        range(len(found)), [f"{name} ({one['rows']} × {one['columns']})" for name, one in found.items()], fontsize=8
+    )
     axes.invert_yaxis()
     axes.grid(axis="x", alpha=0.3)
     axes.legend(loc="lower left", fontsize=8)
@@ -119,7 +129,12 @@ def scale() -> Figure:
     return drawn
 
 
-CHARTS = {"benchmarks_peers": peers, "benchmarks_coverage": coverage, "benchmarks_trees": trees, "benchmarks_scale": scale}
+CHARTS = {
+    "benchmarks_peers": peers,
+    "benchmarks_coverage": coverage,
+    "benchmarks_trees": trees,
+    "benchmarks_scale": scale,
+}
 
 
 def main(folder: Path = IMAGES) -> None:

@@ -57,7 +57,9 @@ def file_of(key: str) -> str:
 def entry(figure: Figure) -> str:
     """A figure on the page of its paper."""
     found = [f"* {name}: {deviation(proof)}" for name, proof in figure.agreement.items()]
-    compared = "Theory against simulation:\n\n" + "\n".join(found) if found else "No simulation is compared in this figure."
+    compared = (
+        "Theory against simulation:\n\n" + "\n".join(found) if found else "No simulation is compared in this figure."
+    )
     return (f"## {figure_name(figure.key)}\n\n![{figure.title}]({file_of(figure.key)}){{ loading=lazy }}\n\n**{figure.title}.** "
             f"{escaped(figure.caption)}\n\n{compared}\n\n```py\n{code(figure.key)}```\n")  # fmt: skip
 
@@ -75,8 +77,15 @@ def write(figures: dict[str, list[Figure]]) -> None:
         module = paper(name)
         body = "\n".join(entry(figure) for figure in own)
         (FOLDER / f"{name}.md").write_text(f"# {module.TITLE}\n\n{module.REFERENCE}\n\n{body}", encoding="utf-8")
-        cells = [f"* [![{one.title}]({file_of(one.key)}){{ loading=lazy }}<br>{figure_name(one.key)}: {one.title}]({name}.md#{figure_name(one.key).lower().replace(' ', '-')})" for one in own]
-        index.append(f'## {module.TITLE}\n\n{module.REFERENCE}\n\n<div class="gallery" markdown>\n\n' + "\n".join(cells) + "\n\n</div>\n")
+        cells = [
+            f"* [![{one.title}]({file_of(one.key)}){{ loading=lazy }}<br>{figure_name(one.key)}: {one.title}]({name}.md#{figure_name(one.key).lower().replace(' ', '-')})"
+            for one in own
+        ]
+        index.append(
+            f'## {module.TITLE}\n\n{module.REFERENCE}\n\n<div class="gallery" markdown>\n\n'
+            + "\n".join(cells)
+            + "\n\n</div>\n"
+        )
     (FOLDER / "index.md").write_text("\n".join(index), encoding="utf-8")
 
 

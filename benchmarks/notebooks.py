@@ -55,7 +55,9 @@ def render(path: Path) -> str:
         if isinstance(value, Figure):
             name = f"{path.stem}-{number}.webp"
             value.savefig(PAGES / name, dpi=PIXELS / value.get_figwidth(), pil_kwargs={"quality": 82, "method": 6})
-            parts.append(f"![Picture of the cell above: {value.axes[0].get_ylabel()} against {value.axes[0].get_xlabel()}]({name})")
+            parts.append(
+                f"![Picture of the cell above: {value.axes[0].get_ylabel()} against {value.axes[0].get_xlabel()}]({name})"
+            )
     parts.insert(1, f"*`examples/{path.name}` in the repository, as it runs there.*")
     return "\n\n".join(parts) + "\n"
 

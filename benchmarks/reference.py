@@ -29,8 +29,8 @@ from quenched.core.claims import Claim
 from quenched.core.figures import Figure, comparison
 from quenched.core.proof import agreement
 from quenched.core.store import write
-from quenched.papers.reproduction.steps import papers, steps
 from quenched.papers.reproduction.run import run
+from quenched.papers.reproduction.steps import papers, steps
 from quenched.reference import FORMAT, VALUES, parameters
 from tests.core.test_replica import shifted_ridge
 from tests.systems import clusters, lvq21, ridge, selection, vq
@@ -72,10 +72,17 @@ def rounded(value: Any) -> Any:
 def points(values: xr.DataArray, declared: xr.Dataset) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:
     """Every finite number of a result: its place, and its law, rule, controls and component."""
     given = {name: json.loads(declared.attrs[name]) if name in declared.attrs else None for name in ("law", "rule")}
-    start = json.loads(declared.attrs["start"]) if declared.attrs.get("science") == "prototypes" and "start" in declared.attrs else None
+    start = (
+        json.loads(declared.attrs["start"])
+        if declared.attrs.get("science") == "prototypes" and "start" in declared.attrs
+        else None
+    )
     alone = {str(name): values[name].item() for name in values.coords if values[name].ndim == 0}
     for place in np.argwhere(np.isfinite(values.values)):
-        here = alone | {str(dim): values[dim].values[i].item() if dim in values.coords else int(i) for dim, i in zip(values.dims, place, strict=True)}
+        here = alone | {
+            str(dim): values[dim].values[i].item() if dim in values.coords else int(i)
+            for dim, i in zip(values.dims, place, strict=True)
+        }
         law, rule = (dict(one) if one else None for one in (given["law"], given["rule"]))
         controls, at = {"start": start} if start else {}, {}
         for name, value in here.items():
@@ -109,7 +116,15 @@ def of_prototypes() -> list[Row]:
         law = prototypes.TwoClusters(prior, separation)
         curve = prototypes.curve(law, prototypes.LVQ21(), rate=rates, alpha=alpha)
         R = [[lvq21.R(prior, separation, rate, a, np.zeros((2, 2))) for a in alpha] for rate in rates]
-        found += exact("prototypes", "curve", curve, {"R": R}, "closed form", 1e-6, "tests/prototypes/test_theory.py::test_lvq21_is_linear")
+        found += exact(
+            "prototypes",
+            "curve",
+            curve,
+            {"R": R},
+            "closed form",
+            1e-6,
+            "tests/prototypes/test_theory.py::test_lvq21_is_linear",
+        )
     for separation, prior, rate in itertools.product((0.5, 1.0, 2.0), (0.5, 0.6, 0.7, 0.8, 0.9), (0.05, 0.2, 1.0)):
         law, rule = prototypes.TwoClusters(prior, separation), prototypes.VQ(rate)
         declared = {name: json.loads(results.describe(one)) for name, one in (("law", law), ("rule", rule))}
@@ -121,42 +136,84 @@ def of_prototypes() -> list[Row]:
     p, d = priors[:, None], np.sqrt(2) * separations  # two spheres a distance apart: the best boundary is flat
     shift = np.log(p / (1 - p)) / d
     error = p * stats.norm.cdf(-d / 2 - shift) + (1 - p) * stats.norm.cdf(-d / 2 + shift)
-    return found + exact("prototypes", "optimum", best, {"error": error}, "closed form", 1e-8, "tests/prototypes/test_asymptotics.py::test_the_optimum_is_the_best_flat_boundary")
+    return found + exact(
+        "prototypes",
+        "optimum",
+        best,
+        {"error": error},
+        "closed form",
+        1e-8,
+        "tests/prototypes/test_asymptotics.py::test_the_optimum_is_the_best_flat_boundary",
+    )
 
 
 def of_mixtures() -> list[Row]:
     found, source = [], "tests/mixtures/test_theory_exact.py"
-    law, alphas, separations = mixtures.TwoGaussians(), np.array([0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0]), np.array([0.5, 1.0, 1.5, 2.0, 3.0])
+    law, alphas, separations = (
+        mixtures.TwoGaussians(),
+        np.array([0.1, 0.5, 1.0, 2.0, 5.0, 20.0, 100.0]),
+        np.array([0.5, 1.0, 1.5, 2.0, 3.0]),
+    )
     for separation in separations:
         lines = mixtures.phase_lines(mixtures.TwoGaussians(separation), alpha=alphas)
         gain = separation**2 / 2  # the largest eigenvalue of the covariance, of noise and of the signal in it
         seen = alphas * gain**2 > 1  # below, the signal's eigenvalue is within those of noise
         spike = np.where(seen, (1 + gain) * (1 + 1 / (alphas * gain)), np.nan)
-        known = {"splitting_random": (1 + 1 / np.sqrt(alphas)) ** 2, "splitting_ordered": spike, "alpha_c": 4 / separation**4}
-        found += exact("mixtures", "phase_lines", lines, known, "closed form", 1e-9, "tests/mixtures/test_theory.py: the largest eigenvalue of a random covariance")
+        known = {
+            "splitting_random": (1 + 1 / np.sqrt(alphas)) ** 2,
+            "splitting_ordered": spike,
+            "alpha_c": 4 / separation**4,
+        }
+        found += exact(
+            "mixtures",
+            "phase_lines",
+            lines,
+            known,
+            "closed form",
+            1e-9,
+            "tests/mixtures/test_theory.py: the largest eigenvalue of a random covariance",
+        )
     best = mixtures.optimum(law, separation=separations, alpha=alphas)
     least = [[clusters.least_error(u, a) for a in alphas] for u in separations]
     found += exact("mixtures", "optimum", best, {"error": least}, "quadrature", 1e-8, source)
     apart = mixtures.curve(law, mixtures.MaximumLikelihood(1.0), separation=[50.0, 100.0, 1000.0], alpha=alphas[2:])
     r, q, _ = np.moveaxis([[clusters.far_apart(u, a) for a in alphas[2:]] for u in apart.separation.values], -1, 0)
     found += exact("mixtures", "curve", apart, {"r": r, "q": q}, "closed form", 1e-7, source)
-    narrow = mixtures.curve(mixtures.TwoGaussians(2.0), mixtures.MaximumLikelihood(), alpha=[20.0, 100.0], width=[1e-3, 1e-4, 1e-6, 1e-10])
+    narrow = mixtures.curve(
+        mixtures.TwoGaussians(2.0), mixtures.MaximumLikelihood(), alpha=[20.0, 100.0], width=[1e-3, 1e-4, 1e-6, 1e-10]
+    )
     r, q = (np.array([clusters.two_means(2.0, a)[i] for a in narrow.alpha.values]) for i in (0, 1))
     shape = [-1 if dim == "alpha" else 1 for dim in narrow.r.dims]
     known = {"r": r, "q": q, "error": clusters.error(2.0, r, q)}
-    found += exact("mixtures", "curve", narrow, {name: np.broadcast_to(v.reshape(shape), narrow.r.shape) for name, v in known.items()}, "closed form", 1e-6, source)
+    found += exact(
+        "mixtures",
+        "curve",
+        narrow,
+        {name: np.broadcast_to(v.reshape(shape), narrow.r.shape) for name, v in known.items()},
+        "closed form",
+        1e-6,
+        source,
+    )
     return found + by_quadrature_of_mixtures()
 
 
 def by_quadrature_of_mixtures() -> list[Row]:
     """Ordered states against plain quadrature."""
-    curve = mixtures.curve(mixtures.TwoGaussians(), mixtures.MaximumLikelihood(), separation=[1.5, 2.0, 2.5, 3.0, 4.0], alpha=[2.0, 5.0, 10.0, 20.0], width=[0.5, 0.75, 1.0, 1.5, 2.0])
+    curve = mixtures.curve(
+        mixtures.TwoGaussians(),
+        mixtures.MaximumLikelihood(),
+        separation=[1.5, 2.0, 2.5, 3.0, 4.0],
+        alpha=[2.0, 5.0, 10.0, 20.0],
+        width=[0.5, 0.75, 1.0, 1.5, 2.0],
+    )
     known = {name: np.full(curve.r.shape, np.nan) for name in ("r", "q", "error")}
     for place in np.argwhere(curve.phase.values == "ordered"):
         at = {dim: float(curve[dim].values[i]) for dim, i in zip(curve.r.dims, place, strict=True)}
         state = curve.isel(dict(zip(curve.r.dims, map(int, place), strict=True)))
         for chi in (1.0, 1.3, 2.0, 0.7, 4.0):
-            (r, q, _), left = clusters.solve((float(state.r), float(state.q), chi), at["separation"], at["alpha"], at["width"])
+            (r, q, _), left = clusters.solve(
+                (float(state.r), float(state.q), chi), at["separation"], at["alpha"], at["width"]
+            )
             if left < 1e-11:
                 for name, value in (("r", r), ("q", q), ("error", clusters.error(at["separation"], r, q))):
                     known[name][tuple(place)] = value
@@ -225,9 +282,14 @@ def of_fields() -> list[Row]:
     found = []
     grid = fields.Grid(given=[fields.Axis(-4, 12, points=801)])
     wells = [(fields.Harmonic(w, centre=2.0), w * (np.arange(3) + 0.5)) for w in (1.0, 1.5, 2.0, 3.0)]
-    wells += [(fields.Morse(depth, width=1.0), depth - (np.sqrt(2 * depth) - np.arange(3) - 0.5) ** 2 / 2) for depth in (8.0, 10.0, 12.0)]
+    wells += [
+        (fields.Morse(depth, width=1.0), depth - (np.sqrt(2 * depth) - np.arange(3) - 0.5) ** 2 / 2)
+        for depth in (8.0, 10.0, 12.0)
+    ]
     for shape, levels in wells:
-        for n, (value, other) in enumerate(zip(fields.Hamiltonian().levels(grid, shape.values(grid), 3)[0], levels, strict=True)):
+        for n, (value, other) in enumerate(
+            zip(fields.Hamiltonian().levels(grid, shape.values(grid), 3)[0], levels, strict=True)
+        ):
             found.append(row("fields", "level", float(value), "closed form", float(other), 1e-3 * float(other),
                              "tests/fields/test_quantum.py::test_named_potentials_have_their_levels",
                              law=f"{shape}, mass and hbar 1, 801 points from -4 to 12", at={"level": n}))  # fmt: skip
@@ -236,7 +298,9 @@ def of_fields() -> list[Row]:
     truth = np.sin(6 * line.coordinates)
     student = fields.MaximumPosterior(fields.Direct(inputs), fields.Gaussian(fields.Mass(inputs)))
     for variance, strength in itertools.product((0.1, 0.3, 1.0), (0.1, 1.0, 10.0)):
-        curve = fields.curve(fields.TrueFunction(inputs, truth, variance=variance), student, examples=examples, strength=[strength])
+        curve = fields.curve(
+            fields.TrueFunction(inputs, truth, variance=variance), student, examples=examples, strength=[strength]
+        )
         for n, value in zip(examples, curve.test_error.values.ravel(), strict=True):
             rows = (n - np.arange(12) + 11) // 12 / variance  # every point by itself: a shrunken mean of its rows
             pull = strength * inputs.cell
@@ -254,11 +318,15 @@ def by_simulation() -> list[Row]:
     for i, (rule, prior) in enumerate(itertools.product((prototypes.LVQ1(0.5), prototypes.LVQPlus(0.5)), (0.5, 0.7))):
         law = prototypes.TwoClusters(prior, 1.5)
         curve = prototypes.curve(law, rule, alpha=alpha)
-        points = prototypes.measure(law, rule, alpha=alpha, size=200, runs=100, key=jax.random.key(i), simulator=prototypes.Chain(), tests=500)
+        points = prototypes.measure(
+            law, rule, alpha=alpha, size=200, runs=100, key=jax.random.key(i), simulator=prototypes.Chain(), tests=500
+        )
         proof = {"exact chain of overlaps": agreement(curve, points, allowance=0.004)}
         if not proof["exact chain of overlaps"].passed:
             raise ValueError(f"{law} and {rule}: {proof}")
-        found += of_figure(Figure("prototypes/benchmarks.reference", "", "", (), {"theory": curve, "simulation": points}, proof))
+        found += of_figure(
+            Figure("prototypes/benchmarks.reference", "", "", (), {"theory": curve, "simulation": points}, proof)
+        )
     return found
 
 
@@ -279,7 +347,9 @@ def of_figure(figure: Figure) -> list[Row]:
                 print(f"{comparison(figure, name)}: {variable} has no theory among the data of the figure")
                 continue
             theory, simulation = pair
-            values, mean, stderr = (chosen(one, z) for one in (theory[variable], simulation[variable], simulation[f"{variable}_stderr"]))
+            values, mean, stderr = (
+                chosen(one, z) for one in (theory[variable], simulation[variable], simulation[f"{variable}_stderr"])
+            )
             allowance = proof.allowances.get(str(variable), proof.allowance)
             for place, told in points(values, theory):
                 value, error = float(values.values[place]), float(stderr.values[place])
@@ -296,10 +366,16 @@ def matching(figure: Figure, variable: str, z: xr.DataArray) -> tuple[xr.Dataset
     """The theory and the simulation of a figure whose difference in standard errors is `z`."""
     simulated = [one for one in figure.data.values() if f"{variable}_run" in one]
     theories = [one for one in figure.data.values() if variable in one and f"{variable}_run" not in one]
-    theories = [part for one in theories for part in ([one.sel(branch=b) for b in one.branch.values] if "branch" in one.dims else [one])]
+    theories = [
+        part
+        for one in theories
+        for part in ([one.sel(branch=b) for b in one.branch.values] if "branch" in one.dims else [one])
+    ]
     for simulation, theory in itertools.product(simulated, theories):
         try:
-            value, mean, stderr = (chosen(one, z) for one in (theory[variable], simulation[variable], simulation[f"{variable}_stderr"]))
+            value, mean, stderr = (
+                chosen(one, z) for one in (theory[variable], simulation[variable], simulation[f"{variable}_stderr"])
+            )
             off = (mean - value.values) / stderr.where(stderr > 0, np.inf)
             if off.shape == z.shape and np.allclose(off.values, z.values, atol=1e-6, equal_nan=True):
                 return theory, simulation
@@ -312,7 +388,11 @@ def chosen(values: xr.DataArray, z: xr.DataArray) -> xr.DataArray:
     """A variable at the points that were compared."""
     for dim in z.dims:
         if dim in values.dims and dim in z.coords:
-            tolerance = {"method": "nearest", "tolerance": 1e-9 * (1 + np.max(np.abs(z[dim].values)))} if z[dim].dtype.kind == "f" else {}
+            tolerance = (
+                {"method": "nearest", "tolerance": 1e-9 * (1 + np.max(np.abs(z[dim].values)))}
+                if z[dim].dtype.kind == "f"
+                else {}
+            )
             values = values.sel({dim: z[dim].values}, **tolerance)
         elif dim in z.coords and dim not in values.dims:
             values = values.expand_dims(dim)
@@ -347,7 +427,9 @@ def compute(one: Mapping[str, Any]) -> float:
     science = one["science"]
     asked = ("law",) if one["verb"] in ("phase_lines", "optimum") else ("law", "rule")  # those are of every student
     declared = [parameters(science, one[name]) for name in asked]
-    controls = {name: parameters(science, value) if name == "start" else value for name, value in one["controls"].items()}
+    controls = {
+        name: parameters(science, value) if name == "start" else value for name, value in one["controls"].items()
+    }
     if one["verb"] == "phase_lines":
         controls.setdefault("alpha", 1.0)  # alpha_c is of all
     module = {"prototypes": prototypes, "mixtures": mixtures, "outliers": outliers}[science]

@@ -81,7 +81,9 @@ def _outliers(curve: xr.Dataset) -> dict[str, Any]:
         curve = curve.assign(lowest=np.isfinite(curve.R)).expand_dims(branch=BRANCHES[:1], axis=-1)
     there = curve.reindex(branch=BRANCHES)
     found = {name: there[name].transpose("eta", "branch").values for name in ("R", "Phi", "free_energy")}
-    return found | {"lowest": np.where(np.isfinite(found["R"]), there.lowest.transpose("eta", "branch") == True, np.nan)}  # noqa: E712
+    return found | {
+        "lowest": np.where(np.isfinite(found["R"]), there.lowest.transpose("eta", "branch").isin([True]), np.nan)
+    }
 
 
 def mixtures_at(separation: float, alpha: float) -> dict[str, Any]:
@@ -153,7 +155,9 @@ def knob(name: str, label: str, values: Sequence[Any], start: Any, symbol: str =
 def all_prototypes() -> dict[str, Any]:
     found = []
     for rule in RULES.values():  # swept in one call; a test compares it with the points one by one
-        curve = prototypes.curve(prototypes.TwoClusters(), rule(), prior=PRIOR, separation=SEPARATION, rate=RATE, alpha=TIME)
+        curve = prototypes.curve(
+            prototypes.TwoClusters(), rule(), prior=PRIOR, separation=SEPARATION, rate=RATE, alpha=TIME
+        )
         found.append(curve.error.values)
     best = prototypes.optimum(prototypes.TwoClusters(), prior=PRIOR, separation=SEPARATION)
     return {
@@ -223,7 +227,9 @@ def grids(known: Mapping[str, Any]) -> str:
 
 def kept() -> dict[str, Any]:
     """The grids of the page that is there."""
-    found = re.search(r'<script id="grids" type="application/json">(.*?)</script>', PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    found = re.search(
+        r'<script id="grids" type="application/json">(.*?)</script>', PAGE.read_text(encoding="utf-8"), re.DOTALL
+    )
     if found is None:
         raise ValueError(f"{PAGE} has no grids.")
     return json.loads(found[1])["sciences"]

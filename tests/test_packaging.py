@@ -1,4 +1,4 @@
-"""What is packaged agrees with `pyproject.toml`: the conda recipe is valid and asks for the same; the paper cites what it lists."""
+"""The conda recipe is valid and asks for what `pyproject.toml` asks for; the paper cites what it lists."""
 
 import re
 import tomllib
@@ -22,7 +22,9 @@ def test_the_conda_recipe_is_valid():
     assert (recipe["package"]["name"], recipe["package"]["version"]) == (PROJECT["name"], PROJECT["version"])
 
 
-@pytest.mark.parametrize(("right", "wrong"), [("noarch: python", "noarch: rocket"), ("about:", "abuot:"), ("jax >=0.10", "jax >=>0")])
+@pytest.mark.parametrize(
+    ("right", "wrong"), [("noarch: python", "noarch: rocket"), ("about:", "abuot:"), ("jax >=0.10", "jax >=>0")]
+)
 def test_a_recipe_with_a_slip_is_not_valid(right, wrong):
     assert right in RECIPE
     with pytest.raises(rattler_build.RecipeParseError):
@@ -36,7 +38,6 @@ def test_the_conda_recipe_asks_for_what_the_wheel_asks_for():
     assert [(ELSEWHERE.get(name, name), version) for name, version in run] == [python, *wanted]
     assert f"quenched = {PROJECT['scripts']['quenched']}" in RECIPE
     assert "://" not in RECIPE
-
 
 
 def test_the_readme_runs_the_wheel_that_is_built():

@@ -1,4 +1,4 @@
-"""The reference values: the file follows its schema, both routes of each value agree, and the theory still gives them."""
+"""The reference values: the file follows its schema, both routes of each value agree, the theory gives them."""
 
 import json
 import random
@@ -20,8 +20,8 @@ REPEATED = 1e-7
 
 def flaws(value, schema, where="file"):
     """What contradicts a schema, in the part of JSON Schema that ours uses."""
-    unknown = set(schema) - {"type", "enum", "const", "required", "properties", "additionalProperties", "items", "minItems",
-                             "title", "description"}  # fmt: skip
+    unknown = set(schema) - {"type", "enum", "const", "required", "properties", "additionalProperties", "items",
+                             "minItems", "title", "description"}  # fmt: skip
     assert not unknown, f"the schema uses {unknown}, which is not checked here"
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds

@@ -27,7 +27,14 @@ def opened(address, folder):
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         pytest.fail(f"The browser tests need Chromium, but none of {', '.join(NAMES)} is installed.", pytrace=False)
-    options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run")
+    options = (
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-sync",
+        "--no-first-run",
+    )
     command = [found, *options, f"--user-data-dir={folder}", "--dump-dom", address]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
@@ -43,7 +50,9 @@ def knobs(science, seed):
 def shown(page):
     """The numbers of the table, the words in it, and the Python of the page."""
     table = re.search(r'<div id="numbers".*?</table>', page, re.DOTALL)[0]
-    rows = [re.findall(r"<td(?: data-value=\"([^\"]*)\")?>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", table)]
+    rows = [
+        re.findall(r"<td(?: data-value=\"([^\"]*)\")?>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", table)
+    ]
     cells = {row[0][1]: [float(value) if value else word for value, word in row[1:]] for row in rows if row}
     return cells, html.unescape(re.search(r"<pre[^>]*>(.*?)</pre>", page, re.DOTALL)[1])
 

@@ -161,7 +161,8 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
             return checks.whole("n_components", self.n_components, least=1), None
         level = checks.number("level", self.level)
         Z = bounded(Units.of(rows, weights, standardize=False).into(rows))
-        found = find_clusters(repeat(Z, weights, generator_of(self.random_state)), level=level, key=key)
+        draw = np.random.default_rng(generator_of(self.random_state).randint(2**31))
+        found = find_clusters(repeat(Z, weights, draw), level=level, key=key)
         return found.count, found.splits
 
     def _log_volume(self) -> float:

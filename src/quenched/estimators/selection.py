@@ -123,11 +123,12 @@ class SelectionClassifier(ClassifierMixin, _Selecting):
     In the last judgement the labels of the ten nearest rows have a say, too, by as much as the labels call for: a
     classifier that cannot follow the classes would take rows for wrong ones that lie among their like.
 
-    A whole selection with folds of its own is checked on rows it never saw. Where it does not raise the accuracy by three
-    quarters of a standard error, all rows count alike (`used_` is False) and `sentence_` says so; the probabilities are
-    there all the same. Rows in a tight ball apart from the others are a warning, since outliers that agree with each
-    other look like a class: their probability is one half, and they are left out where the other rows are predicted
-    better without them. Where another selection explains the table about as well, there is a warning, too.
+    A whole selection with folds of its own is checked on rows it never saw. Where it does not raise the accuracy by
+    three quarters of a standard error, all rows count alike (`used_` is False) and `sentence_` says so; the
+    probabilities are there all the same. Rows in a tight ball apart from the others are a warning, since outliers that
+    agree with each other look like a class: their probability is one half, and they are left out where the other rows
+    are predicted better without them. Where another selection explains the table about as well, there is a warning,
+    too.
 
     Args:
         estimator: a classifier with `predict_proba`, or a pipeline; None: `LogisticRegression(max_iter=1000)`.
@@ -239,9 +240,9 @@ class SelectionRegressor(RegressorMixin, _Selecting):
     $$P(y \mid x) = (1 - f)\, t_4(r / s) / s + f\, \mathcal N(y;\, m, v), \qquad
     \ln \frac{f}{1 - f} = a + b u(x) .$$
 
-    The further out the inputs lie ($u$), the more probable an outlier may be. $a$, $b$, the noise $s$ and the law of the
-    outliers' targets $m$, $v$ are estimated from residuals of rows that the model was not fitted to. It begins at all
-    rows, at those in the middle of the table, and at rows near models that were fitted to subsets, and takes the
+    The further out the inputs lie ($u$), the more probable an outlier may be. $a$, $b$, the noise $s$ and the law of
+    the outliers' targets $m$, $v$ are estimated from residuals of rows that the model was not fitted to. It begins at
+    all rows, at those in the middle of the table, and at rows near models that were fitted to subsets, and takes the
     selection of the largest likelihood in which the doubtful targets have nothing to do with the inputs, as assumed.
     Where they follow the inputs all the same, the model is at fault rather than the rows. If no selection is left, or
     the likelihood does not rise, all rows count alike (`used_` is False, `sentence_` says why).

@@ -95,7 +95,7 @@ def field(state: State) -> Answer:
         raise InputError("A density must have at least one point, but there is none: tap on the line to draw one.")
     axis = f.Axis(0, END, points=POINTS, ends=f.Periodic()) if periodic else f.Axis(0, END, points=POINTS)
     grid = f.Grid(given=[axis]) if kind == "values" else f.Grid(over=[axis])
-    x, means = axis.coordinates, [None] if not shapes else shapes
+    x, means = axis.coordinates, shapes or [None]
     operator = at["strength"] * f.Difference(grid, axis, order=order) + BALANCE * f.Mass(grid)
     if symmetric:
         operator = operator + at["mirror"] * f.Invariance(f.Mirror(grid, axis))
@@ -196,8 +196,9 @@ def well(state: State) -> Answer:
         truth["V"] = truth["V"] - np.sum(inside * truth["V"]) / np.sum(inside)
         near = (truth["x"] >= positions.min()) & (truth["x"] <= positions.max())
         truth = {name: plain(values[near]) for name, values in truth.items()}
-    result = xr.Dataset({"potential": ("x", model.potential_), "low": ("x", low), "high": ("x", high),
-                         "density": ("x", model.density_)}, {"x": x}, provenance("fields", source="potential"))  # fmt: skip
+    values = {"potential": model.potential_, "low": low, "high": high, "density": model.density_}
+    about = provenance("fields", source="potential")
+    result = xr.Dataset({name: ("x", value) for name, value in values.items()}, {"x": x}, about)
     return Answer({"x": plain(x[keep]), "potential": plain(model.potential_[keep]), "low": plain(low[keep]),
                    "high": plain(high[keep]), "density": plain(model.density_[keep]),
                    "positions": plain(positions), "energies": plain(model.energies_), "truth": truth,

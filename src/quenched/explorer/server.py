@@ -163,7 +163,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             name = dict(urllib.parse.parse_qsl(where.query)).get("name", "")
             if self.headers.get_content_type() != "text/csv":
                 raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "A table must be sent as text/csv, but it is not.")
-            return self._send_json({"table": self.server.shelf.add(name, self._read(MOST_BYTES, "A table"))})
+            self._send_json({"table": self.server.shelf.add(name, self._read(MOST_BYTES, "A table"))})
+            return
         if where.path != "/ask":
             raise Refused(HTTPStatus.NOT_FOUND, "There is nothing at this address.")
         if self.headers.get_content_type() != "application/json":

@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quenched import io
 from quenched.core.types import InputError, printable
@@ -86,7 +86,7 @@ def as_dropped(place: Placed) -> Iterator[None]:
         raise InputError(str(error).replace(str(place.path), place.name)) from None
 
 
-def read(place: Placed, target: str | None, columns: list[str] | None, **how: bool | int) -> io.Table:
+def read(place: Placed, target: str | None, columns: list[str] | None, **how: Any) -> io.Table:
     """A table, read as the command line reads it."""
     with as_dropped(place):
         if place.path is not None:

@@ -140,8 +140,9 @@ def doubtful(state: State, shelf: Shelf) -> Answer:
               "print(found.outlier_fraction_, found.outlier_probability_.max())")  # fmt: skip
     places = [table.place(int(i)) for i in order]
     probability = model.outlier_probability_[order]
-    result = xr.Dataset({"outlier_probability": ("row", model.outlier_probability_)},
-                        {"row": [table.place(i) for i in range(len(table.inputs))]}, {"source": "selection"})  # fmt: skip
+    rows = [table.place(i) for i in range(len(table.inputs))]
+    result = xr.Dataset({"outlier_probability": ("row", model.outlier_probability_)}, {"row": rows},
+                        {"source": "selection"})  # fmt: skip
     return Answer({"rows": places, "probability": plain(probability), "target": [str(t) for t in targets[order]],
                    "share": plain(float(model.outlier_fraction_)), "low": plain(float(low)),
                    "high": plain(float(high)), "told": bool(model.told_), "sentence": str(model.sentence_ or ""),

@@ -52,7 +52,8 @@ def trial(state: State, folder: Path) -> Answer:
     package = system.package
     script = (f"import jax, quenched\nfrom quenched import {package}\nlaw, rule = {write(law)}, {write(rule)}\n"
               f"curve = {package}.curve(law, rule, {given}{branch})\n"
-              f"points = {package}.measure(law, rule, {given}, size={size}, runs={runs}, key=jax.random.key(0){start})\n"
+              f"points = {package}.measure(law, rule, {given}, size={size}, runs={runs}, "
+              f"key=jax.random.key(0){start})\n"
               f"print(quenched.agreement(curve, points, variables={variables!r}, allowance=1 / {size}))")  # fmt: skip
     shown = {
         variable: {"theory": _flat(curve, variable), "mean": _flat(found, variable),

@@ -22,7 +22,8 @@ def views(shelf: Shelf, papers: Papers) -> dict[str, View]:
         "cut": phases.cut, "lines": phases.lines, "flow": phases.flow,
         "trial": lambda state: trial.trial(state, shelf.runs),
         "table": lambda state: tables.describe(state, shelf), "density": lambda state: tables.density(state, shelf),
-        "forecast": lambda state: tables.forecast(state, shelf), "doubtful": lambda state: tables.doubtful(state, shelf),
+        "forecast": lambda state: tables.forecast(state, shelf),
+        "doubtful": lambda state: tables.doubtful(state, shelf),
         "clusters": lambda state: tables.clusters(state, shelf), "field": priors.field, "well": priors.well,
         "claims": papers.claims, "decide": papers.decide,
     }  # fmt: skip

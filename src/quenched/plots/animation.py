@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib import animation
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.transforms import Bbox, TransformedBbox
 
 from quenched.core import checks
@@ -141,16 +142,11 @@ def _freeze(figure: Figure, first: Axes) -> None:
     figure.set_layout_engine("none")
 
 
-def _is_curve(line: object) -> bool:
+def _is_curve(line: Line2D) -> bool:
     """Whether a line is drawn and has several points."""
-    drawn = line.get_linestyle() != "None" and line.get_marker() in ("", "None", None)  # pyright: ignore[reportAttributeAccessIssue]
-    y = np.asarray(line.get_ydata(), float)  # pyright: ignore[reportAttributeAccessIssue]
-    return (
-        drawn
-        and np.isfinite(y).sum() > 1
-        and np.ptp(np.asarray(line.get_xdata(), float)) > 0
-        and line.get_color() != GREY
-    )  # pyright: ignore[reportAttributeAccessIssue]
+    drawn = line.get_linestyle() != "None" and line.get_marker() in ("", "None", None) and line.get_color() != GREY
+    x, y = (np.asarray(values, float) for values in line.get_data())
+    return drawn and np.isfinite(y).sum() > 1 and np.ptp(x) > 0
 
 
 def _ends_of_data(axes: Sequence[Axes], *, upright: bool) -> tuple[float, float]:

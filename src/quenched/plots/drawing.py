@@ -324,7 +324,7 @@ def _choose_inks(inks: _Inks, every: Sequence[Series]) -> None:
 
 def _spread(names: Sequence[str], most: int) -> list[str]:
     """Some of many names, evenly spread."""
-    return [names[i] for i in np.unique(np.linspace(0, len(names) - 1, most).astype(int))]
+    return [names[int(i)] for i in np.unique(np.linspace(0, len(names) - 1, most).astype(int))]
 
 
 def _image_limits(panels: Sequence[Panel]) -> dict[str, tuple[float, float]]:

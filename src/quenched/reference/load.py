@@ -21,12 +21,12 @@ def load_reference() -> pd.DataFrame:
     """Values of the theories that a closed form, another quadrature, a simulation or a printed number certifies.
 
     Returns:
-        A row for each value. Its columns: `science` and `quantity`; `verb`, `law`, `rule`, `controls` and `at`, which say
-        what was asked and of which component the value is, as plain dictionaries; `value`; `route`, how it is
+        A row for each value. Its columns: `science` and `quantity`; `verb`, `law`, `rule`, `controls` and `at`, which
+        say what was asked and of which component the value is, as plain dictionaries; `value`; `route`, how it is
         certified, and `other`, what that route gives; `stderr`, the standard error of `other` (NaN if it has none),
-        with `runs` and `size` of the simulation (NaN without one); `allowance`, how far `value` and `other` may be apart besides; and
-        `source`, the claim, comparison or test. `attrs` hold the version of the package that made the values and the
-        number of the format.
+        with `runs` and `size` of the simulation (NaN without one); `allowance`, how far `value` and `other` may be
+        apart besides; and `source`, the claim, comparison or test. `attrs` hold the version of the package that made
+        the values and the number of the format.
 
     Examples:
         >>> import quenched

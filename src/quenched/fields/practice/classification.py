@@ -401,9 +401,9 @@ def learn(
     log_evidence, fit = tried[lines, bends]
     found = {(lines, bends): log_evidence}
     if strength is None:
-        every = [values[int(np.argmin(np.abs(values - best))) % STRIDE :: STRIDE]
-                 for values, best in ((LINES, lines), (BENDS, bends))]  # fmt: skip
-        found = spread(*every, (lines, bends), evidence, LOST)
+        a, b = (values[int(np.argmin(np.abs(values - best))) % STRIDE :: STRIDE]
+                for values, best in ((LINES, lines), (BENDS, bends)))  # fmt: skip
+        found = spread(a, b, (lines, bends), evidence, LOST)
     shares = special.softmax(list(found.values())).tolist()
     weighed = tuple((tried[pair][1], share) for pair, share in zip(found, shares, strict=True) if share > NEGLIGIBLE)
     return Classes(layout, fit, lines, bends, log_evidence, rows, labels, weights, weighed)

@@ -356,21 +356,21 @@ def mix(orders: Sequence[tuple[Modes, Sequence[Piece]]]) -> tuple[np.ndarray, np
     """
     evidence = np.array([np.logaddexp.reduce([one.log for one in pieces]) for _, pieces in orders])
     shares = special.softmax(evidence)
-    kept = np.flatnonzero(shares > NEGLIGIBLE)
+    kept = np.flatnonzero(shares > NEGLIGIBLE).tolist()
     p = shares[kept] / shares[kept].sum()
     means, halves, noises = zip(*(_within(*orders[k]) for k in kept), strict=True)
     mean = p @ means
     halves = [np.sqrt(share) * half for share, half in zip(p, halves, strict=True)]
     roots = np.concatenate([*halves, np.sqrt(p)[:, None] * (means - mean)]) if len(p) > 1 else halves[0]
     if len(roots) > len(mean):
-        roots = np.linalg.qr(roots, mode="r")
+        roots = np.asarray(np.linalg.qr(roots, mode="r"))
     return evidence, mean, roots, float(p @ noises)
 
 
 def _within(modes: Modes, pieces: Sequence[Piece]) -> tuple[np.ndarray, np.ndarray, float]:
     """Mean, roots and mean noise of one order, in its modes, which are fewer than points."""
     shares = special.softmax([one.log for one in pieces])
-    kept = np.flatnonzero(shares > NEGLIGIBLE)
+    kept = np.flatnonzero(shares > NEGLIGIBLE).tolist()
     some, p = [pieces[i] for i in kept], shares[kept] / shares[kept].sum()
     c = np.array([one.mean for one in some])
     mean = p @ c

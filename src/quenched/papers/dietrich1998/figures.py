@@ -274,9 +274,9 @@ def figure_7(*, quick: bool = False, key: Any = None) -> Figure:
     gammas = np.unique(np.concatenate([np.geomspace(0.1, 10, 31 if quick else 91), [0.278, 0.2784]]))
     roots = np.array([printed.critical_fraction(gamma).eta for gamma in gammas])
     there = roots > 0
-    unlike = {"state": there}  # no root below the jump
     left = Panel("inverse variance, γ", "η_c of eq. (B5)", (
-        Series("largest root of (B5), as printed", Kind.theory, gammas, roots, unstable=np.full(roots.shape, True), dashes="spurious", **unlike),
+        Series("largest root of (B5), as printed", Kind.theory, gammas, roots, unstable=np.full(roots.shape, True),
+               dashes="spurious", state=there),  # no root below the jump
     ), title="What the printed equation gives", log="x", key=False)  # fmt: skip
     gain = np.array([
         -float(outliers.asymptote(outliers.Contaminated(g, eta), HARD).example_energy)
