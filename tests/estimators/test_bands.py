@@ -92,7 +92,7 @@ def test_the_bridge_finds_the_integral_of_a_gaussian(a):
 
 def test_directions_that_the_data_do_not_decide_keep_laplace():
     model, table, _ = LEARNED["classes"]
-    part = clone(model).fit(*table)._fitted.part
+    part = clone(model).fit(*table)._fitted.parts()[0]
     assert 0 < part.decided < len(part.mean)
     with jax.enable_x64(True):
         fields = part.gaussian(jax.random.key(0), 4000)

@@ -50,9 +50,9 @@ class FieldRegressor(Banded, Given):
     The function lives on a grid, and its $k$-th derivative is small a priori,
     $$p(h) \propto \exp\Bigl(-\tfrac\lambda2 \int |\partial^k h|^2\Bigr), \qquad
     y_i \sim \mathcal N(h(x_i), \sigma^2) .$$
-    Then the posterior is Gaussian and exact. Order $k$, strength $\lambda$ and noise $\sigma^2$ are those of most
-    evidence (see `quenched.fields.practice.regression`). Fewer than 64 rows do not tell noise from roughness: unless
-    one is given, mean and deviation are those over all orders, strengths and noises, weighed by their evidence.
+    Then the posterior is Gaussian and exact. What is not given of order $k$, strength $\lambda$ and noise $\sigma^2$ is
+    not taken as known: mean and deviation are those over all of them, weighed by their evidence (see
+    `quenched.fields.practice.regression`).
     Between points the function is linear, and it goes on so beyond the ends of the grid, which lie a tenth of the range
     outside the data.
 
@@ -61,10 +61,10 @@ class FieldRegressor(Banded, Given):
 
     Args:
         points: of each axis; by default 200 for one column and 48 for two.
-        order: of the derivative that is small; by default the most probable of 1, 2 and 3.
-        strength: $\lambda$, in coordinates in which the grid has unit length; by default the most probable. It needs an
+        order: of the derivative that is small; by default 1, 2 and 3, weighed.
+        strength: $\lambda$, in coordinates in which the grid has unit length; by default all, weighed. It needs an
             order.
-        noise: $\sigma^2$; by default the most probable.
+        noise: $\sigma^2$; by default all, weighed.
         loss: what an error costs: "squared", "absolute", "huber" (squared up to 1.345 deviations, then linear) or
             "epsilon" (nothing up to a quarter of the scale of the noise, then linear).
         band: what `credible_band` is made of: "laplace", or "sampled" for draws from the posterior: with
@@ -77,7 +77,7 @@ class FieldRegressor(Banded, Given):
         mean_: the function at the points, of the grid's shape.
         variance_: its posterior variance there.
         order_, strength_: given, or the most probable.
-        noise_: given, or the most probable; of few rows its mean.
+        noise_: given, or its mean.
         log_evidence_: logarithm of the probability density of the values.
         band_: "sampled" if the band is made of draws, otherwise "laplace".
         band_verdict_: how the draws were judged, as a sentence.
