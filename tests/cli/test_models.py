@@ -72,9 +72,9 @@ def test_what_does_not_fit_is_a_sentence(told, words, said):
 
 
 def test_logistic_regression_takes_numbers_for_classes_only_where_they_are():
-    assert models._is_class(np.array([0, 1, 2]))
-    assert not models._is_class(np.arange(50))
-    assert not models._is_class(np.array(["1.5", "2.5"]))
-    assert models._is_class(np.array(["a", "2.5"]))
+    assert quenched.io.is_class(np.array([0, 1, 2]))
+    assert not quenched.io.is_class(np.arange(50))
+    assert not quenched.io.is_class(np.array(["1.5", "2.5"]))
+    assert quenched.io.is_class(np.array(["a", "2.5"]))
     assert models.check(["ridge,knn", "ridge"]) == ["ridge", "knn"]
     assert models.check([]) == ["gp"]

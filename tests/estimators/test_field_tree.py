@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.patches import Rectangle
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -52,8 +53,8 @@ def test_the_tree_is_that_of_the_world(model):
     assert str(told["parent"].sel(column="column 3").item()) == ""
     assert "field" in told["kind"].to_numpy()
     assert not hasattr(model, "grid_")
-    drawn = [{frozenset(pair) for pair in dots.get_xydata().tolist()} for dots in quenched.plot(told).axes[0].lines]
-    assert pairs in drawn
+    frames = [box for box in quenched.plot(told).axes[0].patches if isinstance(box, Rectangle)]
+    assert pairs == {frozenset((box.get_x() + 0.5, box.get_y() + 0.5)) for box in frames}
 
 
 def test_dependence_is_worth_its_bits(model):

@@ -55,8 +55,10 @@ def unstable_theory_is_dashed(figures):
         else:  # hard selection never is, unless it selects nothing
             assert np.all(theory.unstable[eta < 5.5])
             assert not np.any(theory.unstable[eta > 5.8])
-    for series in figures["figure_5"].panels[0].series[:-1]:
-        assert np.all(series.unstable)
+    theory = [one for one in figures["figure_5"].panels[0].series if one.kind is Kind.theory]
+    assert [one.label for one in theory][-1] == "informed state stable below"
+    assert len(theory) == 3
+    assert all(np.all(one.unstable) for one in theory[:-1])
 
 
 def figure_2_jumps(figures):

@@ -214,7 +214,7 @@ def test_an_image_is_drawn_as_it_is_with_a_scale():
     np.testing.assert_array_equal(axes.collections[0].get_array().reshape(3, 4), values.T)
     assert bar.get_ylabel() == "P"
     assert [text.get_text() for text in picture.legends[0].get_texts()] == ["mean"]
-    assert axes.collections[0].get_cmap().name == "cividis"
+    assert axes.collections[0].get_cmap().name == "shades"
     picture.draw_without_rendering()
 
 

@@ -38,7 +38,7 @@ def test_good_arguments_give_a_result_or_a_sentence(name):
     tried()
 
 
-@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.parametrize("name", [name for name, verb in VERBS.items() if inspect.signature(verb).parameters])
 def test_a_wrong_argument_gives_a_result_or_a_sentence(name):
     @properties.property_settings(8)
     @given(found=arguments.wrong(name, VERBS[name]))

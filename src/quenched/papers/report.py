@@ -15,7 +15,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -234,15 +234,21 @@ def _claim(claim: Claim) -> dict[str, Any]:
 
 def _counts(claims: Sequence[Claim]) -> str:
     """How many claims have each verdict, in words."""
-    verdicts, corrections = (
-        collections.Counter(getattr(c, name) for c in claims) for name in ("verdict", "correction")
-    )
-    which = ", ".join(f"{corrections[c]} {c.value}{'s' * (corrections[c] > 1)}" for c in Correction if corrections[c])
+    verdicts = collections.Counter(claim.verdict for claim in claims)
+    corrections = {verdict: collections.Counter() for verdict in verdicts}
+    for claim in claims:
+        corrections[claim.verdict][claim.correction] += 1
     return ", ".join(
-        f"{verdicts[v]} {v.value}" + (f" ({which})" if v is Verdict.corrected and which else "")
-        for v in Verdict
-        if verdicts[v]
+        f"{verdicts[verdict]} {verdict.value}" + _count_corrections(corrections[verdict])
+        for verdict in Verdict
+        if verdicts[verdict]
     )
+
+
+def _count_corrections(counted: Mapping[Correction | None, int]) -> str:
+    """How many claims were corrected in which way, in brackets; nothing where none was."""
+    which = [f"{counted[c]} {c.value}{'s' * (counted[c] > 1)}" for c in Correction if counted[c]]
+    return f" ({', '.join(which)})" if which else ""
 
 
 def _cited(sections: Sequence[Section]) -> list[errata.Erratum]:

@@ -139,6 +139,8 @@ def plot(
         raise InputError("Argument `results` must be datasets, or one figure of a paper, "
                          f"but {[type(r).__name__ for r in results]} was given.")  # fmt: skip
     if animate is not None:
+        if not isinstance(animate, str):
+            raise InputError(f"Argument `animate` must be the name of a control, but {animate!r} was given.")
         if ax is not None:
             raise InputError("Argument `ax` must not be given with `animate`, but it is.")
         return _animate(datasets, checks.names("variables", variables), x, animate)
@@ -150,7 +152,7 @@ def plot(
     else:
         names, chosen = _choose_panels(datasets, checks.names("variables", variables), x)
         whom, advice = f"each of {', '.join(names)}", ": choose with `variables`"
-    axes = _new_axes(chosen) if ax is None else [*np.ravel(np.asarray(ax, dtype=object))]
+    axes = _new_axes(chosen) if ax is None else _list_axes(ax)
     if not all(isinstance(one, Axes) for one in axes):
         raise InputError(f"Argument `ax` must be axes of matplotlib, but {ax!r} was given.")
     if len(axes) != len(chosen):
@@ -159,6 +161,11 @@ def plot(
     if painted:
         painted[1](axes[0], datasets[0], PALETTE)
     return figure
+
+
+def _list_axes(ax: Any) -> list[Any]:
+    """One axes, or the axes of a list or an array, row by row."""
+    return [*np.ravel(np.asarray(ax, dtype=object))] if isinstance(ax, (list, tuple, np.ndarray)) else [ax]
 
 
 def _animate(datasets: list[xr.Dataset], variables: Sequence[str] | None, x: str | None, control: str) -> Animation:

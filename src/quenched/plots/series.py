@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from quenched.core.figures import Kind, Series
 from quenched.plots.choice import ABSENT
@@ -101,6 +102,8 @@ def _frame_cells(ax: Axes, series: Series) -> Line2D:
     look: dict[str, Any] = {"color": FRAME, "lw": 2.2}
     for x, y in zip(series.x, series.y, strict=True):
         ax.add_patch(Rectangle((float(x) - 0.5, float(y) - 0.5), 1, 1, fill=False, zorder=4, **look))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
     return Line2D([], [], marker="s", ms=9, mfc="none", mec=FRAME, mew=2.0, ls="none")
 
 

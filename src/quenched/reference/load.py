@@ -32,7 +32,7 @@ def load_reference() -> pd.DataFrame:
         >>> import quenched
         >>> table = quenched.load_reference()
         >>> rows = table[(table.science == "prototypes") & (table.quantity == "escape_rate")]
-        >>> rows.iloc[0].law["separation"], round(rows.iloc[0].value, 6)
+        >>> rows.iloc[0].law["separation"], round(float(rows.iloc[0].value), 6)
         (0.5, 0.002593)
     """
     import pandas as pd

@@ -83,17 +83,17 @@ def _measure(mixture: Fitted, first: frozenset[int], second: frozenset[int]) -> 
     return float(np.sqrt(max(square, 0.0))), shares[0], shares[1]
 
 
-def _compare(Z: np.ndarray, mixture: Fitted, merges: list[Merge], draws: int) -> np.ndarray:
-    """For each split, from all rows down, the p-value of one Gaussian for the rows of both halves."""
+def _compare(Z: np.ndarray, mixture: Fitted, merges: list[Merge], draws: int) -> dict[str, tuple[str, np.ndarray]]:
+    """For each split, from all rows down, the p-value of one Gaussian for the rows of both halves; none if not asked."""
     if not draws:
-        return np.full(len(merges), np.nan)
+        return {}
     whose = mixture.log_densities(Z).argmax(axis=1)
     mine = (np.isin(whose, sorted(one.first | one.second)) for one in reversed(merges))
-    return np.array([judge_gain(Z[rows], draws) for rows in mine])
+    return {"p_gaussian": ("split", np.array([judge_gain(Z[rows], draws) for rows in mine], float))}
 
 
 def _tabulate(
-    mixture: Fitted, merges: list[Merge], groups: Any, level: float, size: int, p_gaussian: np.ndarray
+    mixture: Fitted, merges: list[Merge], groups: Any, level: float, size: int, more: dict[str, Any]
 ) -> xr.Dataset:
     """The tree of splits, from all rows down: the merges in reverse order."""
     seen = len(groups) - 1
@@ -112,7 +112,7 @@ def _tabulate(
             "cluster": ("split", np.array(parents, int)),
             "into": (("split", "half"), np.array(into, int).reshape(-1, 2)),
             "p": ("split", np.array(p, float)),
-            "p_gaussian": ("split", p_gaussian),
+            **more,
             "seen": ("split", np.array(real, bool)),
             "separation": ("split", np.array(apart, float)),
             "rows_needed": ("split", np.array(wanted, float)),
@@ -184,11 +184,11 @@ def find_clusters(
         if one.p < level:
             break
         count -= 1
-    p_gaussian = _compare(Y[:, varies], mixture, merges, draws)
-    return _collect(X, mean, unit, varies, mixture, merges, count if merges else 1, level, p_gaussian)
+    more = _compare(Y[:, varies], mixture, merges, draws)
+    return _collect(X, mean, unit, varies, mixture, merges, count if merges else 1, level, more)
 
 
-def _collect(X, mean, unit, varies, mixture, merges, count, level, p_gaussian) -> FittedClusters:
+def _collect(X, mean, unit, varies, mixture, merges, count, level, more) -> FittedClusters:
     groups = [frozenset([k]) for k in range(len(mixture.weights))]
     for one in merges[: len(groups) - count]:
         groups = [g for g in groups if g not in (one.first, one.second)] + [one.first | one.second]
@@ -199,6 +199,6 @@ def _collect(X, mean, unit, varies, mixture, merges, count, level, p_gaussian) -
     return FittedClusters(
         count=count, labels=log_p.argmax(axis=1), probabilities=probabilities,
         shares=np.array([mixture.weights[list(g)].sum() for g in ordered]),
-        splits=_tabulate(mixture, merges, ordered, level, len(X), p_gaussian), mixture=mixture, groups=tuple(ordered),
+        splits=_tabulate(mixture, merges, ordered, level, len(X), more), mixture=mixture, groups=tuple(ordered),
         mean=mean[varies], unit=unit[varies],
     )  # fmt: skip

@@ -77,7 +77,7 @@ def measure_crowding(X: np.ndarray, outlier: np.ndarray) -> float:
     marked, n = outlier > 0.5, len(X)
     if not 3 < marked.sum() < n - 3:
         return 0.5
-    count = min(NEIGHBOURS, n // 10) + 1
+    count = min(NEIGHBOURS, max(1, n // 10)) + 1
     near = NearestNeighbors(n_neighbors=count).fit(X).kneighbors(X)[1][:, 1:]
     ranks = rankdata(marked[near].mean(axis=1))
     m = int(marked.sum())
