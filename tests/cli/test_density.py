@@ -154,7 +154,10 @@ def test_without_a_file_there_are_irises(run):
 BAD = {
     "no such file": (["nowhere.csv", "--column", "a"], "nowhere.csv is not there"),
     "no column": (["{}"], "Option --column must name the column .* has the columns: area, price, same, kind, gaps"),
-    "no such column": (["{}", "--column", "prize"], "Column 'prize' must be in the table .did you mean price.., but there are only: area, "),
+    "no such column": (
+        ["{}", "--column", "prize"],
+        "Column 'prize' must be in the table .did you mean price.., but there are only: area, ",
+    ),
     "no such given": (["{}", "--column", "price", "--given", "areas"], "Column 'areas' must be in the table"),
     "words": (["{}", "--column", "kind"], "column 'kind' has words in 200 of 200, such as 'u' .rows 1, 2, 3, ...."),
     "gaps": (
