@@ -84,7 +84,7 @@ def _measure(mixture: Fitted, first: frozenset[int], second: frozenset[int]) -> 
 
 
 def _compare(Z: np.ndarray, mixture: Fitted, merges: list[Merge], draws: int) -> dict[str, tuple[str, np.ndarray]]:
-    """For each split, from all rows down, the p-value of one Gaussian for the rows of both halves; none if not asked."""
+    """For each split, from all rows down, the p-value of one Gaussian for both halves; none if not asked."""
     if not draws:
         return {}
     whose = mixture.log_densities(Z).argmax(axis=1)
