@@ -306,6 +306,7 @@ def test_bad_input_is_refused(name):
         model.fit(X, y, **options)
 
 
+@pytest.mark.filterwarnings(MEANS_KEPT)
 def test_partial_fit_refuses_what_it_cannot_do():
     with pytest.raises(ValueError, match="`standardize` must be False"):
         LVQClassifier(standardize=True).partial_fit(X, Y)

@@ -81,14 +81,15 @@ class _Selecting(MetaEstimatorMixin, BaseEstimator):
             "generator": np.random.default_rng(seed),
         }
 
-    def _finish(self, found: Selection, present: np.ndarray, X: np.ndarray, y: np.ndarray, w: np.ndarray) -> None:
-        """The last fit, and the attributes."""
+    def _finish(self, found: Selection, place: np.ndarray, X: np.ndarray, y: np.ndarray, w: np.ndarray) -> None:
+        """The last fit, and the attributes; `place`: of each row among those judged, -1 of no weight."""
         kept = found.weights > 0
         self.estimator_ = _fit(self._given(), X[kept], y[kept], (w * found.weights)[kept])
-        n = len(present)
+        n, present = len(place), place >= 0
+        at = place[present]
         self.outlier_probability_, self.selected_, self.clump_ = np.ones(n), np.zeros(n), np.zeros(n, bool)
-        self.outlier_probability_[present], self.selected_[present] = found.outlier, found.weights
-        self.clump_[present] = found.clump
+        self.outlier_probability_[present], self.selected_[present] = found.outlier[at], found.weights[at]
+        self.clump_[present] = found.clump[at]
         self.outlier_fraction_, self.outlier_fraction_interval_ = found.share, found.interval
         self.told_, self.used_, self.sentence_ = found.told, found.used, found.sentence
         self.gain_, self.gain_stderr_ = found.gain, found.gain_stderr
@@ -97,7 +98,7 @@ class _Selecting(MetaEstimatorMixin, BaseEstimator):
         self.alternative_ = None
         if found.alternative is not None:
             self.alternative_ = np.ones(n)
-            self.alternative_[present] = found.alternative
+            self.alternative_[present] = found.alternative[at]
         if found.clump.any() or found.alternative is not None:
             warnings.warn(found.sentence, UserWarning, stacklevel=3)
 
@@ -221,7 +222,7 @@ class SelectionClassifier(ClassifierMixin, _Selecting):
             return log_probabilities
 
         found = learner.select_labels(rule, fit, _standard(rows), codes, w, **self._options())
-        self._finish(found, present, rows, given, w)
+        self._finish(found, np.where(present, np.cumsum(present) - 1, -1), rows, given, w)
         return self
 
     @available_if(_has_proba)
@@ -252,6 +253,9 @@ class SelectionRegressor(RegressorMixin, _Selecting):
         selection: `SoftSelection()`, the default, or `HardSelection()`, which leaves rows out (a trimmed likelihood);
             estimators without `sample_weight` need it.
         folds: as in `SelectionClassifier`, as are all arguments and attributes that are not named here.
+
+    Rows that are copies of each other, targets included, count as one row that weighs as much as all of them, where the
+    estimator takes `sample_weight`: a copy in another fold would vouch for a row.
 
     Attributes:
         estimator_: the fitted regressor.
@@ -289,17 +293,32 @@ class SelectionRegressor(RegressorMixin, _Selecting):
         bounded(X)
         y = np.asarray(y, float)
         weights = weights_of(sample_weight, X)
-        present = weights > 0
-        rows, given, w = X[present], y[present], weights[present]
-        rule, model = self._rule(w), self._given()
+        rule, model = self._rule(weights[weights > 0]), self._given()
+        rows, given, w, place = _gather_copies(X, y, weights, merged=_weights_argument(model) is not None)
 
         def fit(some: np.ndarray, omega: np.ndarray) -> Any:
             fitted = _fit(model, rows[some], given[some], omega)
             return lambda judged: fitted.predict(rows[judged])
 
         found = learner.select_values(rule, fit, _standard(rows), given, w, **self._options())
-        self._finish(found, present, rows, given, w)
+        self._finish(found, place, rows, given, w)
         return self
+
+
+def _gather_copies(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray, *, merged: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of positive weight, sorted, copies as one row that weighs as much as all of them; the place of each row.
+
+    A copy in another fold would vouch for a row, whatever its target. Folds do not depend on the order of rows.
+    """
+    present = np.flatnonzero(weights > 0)
+    place = np.full(len(y), -1)
+    first, which = np.arange(len(present)), np.arange(len(present))
+    if merged:
+        _, first, which = np.unique(np.column_stack([X, y])[present], axis=0, return_index=True, return_inverse=True)
+    place[present] = which
+    return X[present[first]], y[present[first]], np.bincount(which, weights[present]), place
 
 
 def _standard(X: np.ndarray) -> np.ndarray:
