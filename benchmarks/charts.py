@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, IMAGES = ROOT / "benchmarks" / "results", ROOT / "docs" / "images"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-MARKS = "osD^vP"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+MARKS = "osD^vPX"
 CASES = {  # what the axis says of a case of `peers.json`, by its topic and the beginning of its name
     "outliers": "outliers", "mixtures": "mixture", "prototypes": "LVQ", "processes": "process", "fields": "density",
 }  # fmt: skip
@@ -35,6 +35,11 @@ def quality(row: dict[str, Any]) -> float:
     return 1 - mean if row["higher_is_better"] else mean
 
 
+def package(row: dict[str, Any]) -> str:
+    """The package that a row is of, by its name."""
+    return row["version"].split()[0]
+
+
 def peers() -> Figure:
     """Loss and processor time of each peer, in units of our best model of the same case."""
     cases: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -42,14 +47,15 @@ def peers() -> Figure:
         cases.setdefault((row["topic"], row["case"]), []).append(row)
     drawn = figure(9.6, 0.42 * len(cases) + 1.3)
     left, right = drawn.subplots(1, 2, sharey=True)
-    sides = list(dict.fromkeys(row["side"] for rows in cases.values() for row in rows if row["side"] != "ours"))
+    every = [row for rows in cases.values() for row in rows]
+    sides = list(dict.fromkeys(package(row) for row in every if row["side"] != "ours"))
     for place, rows in enumerate(cases.values()):
         ours = [row for row in rows if row["side"] == "ours"]
         best = min(ours, key=quality)
         for row in rows:
             if row["side"] == "ours":
                 continue
-            style = {"color": COLOURS[sides.index(row["side"])], "marker": MARKS[sides.index(row["side"])]}
+            style = {"color": COLOURS[sides.index(package(row))], "marker": MARKS[sides.index(package(row))]}
             left.plot(quality(row) / quality(best), place, linestyle="", alpha=0.85, **style)
             right.plot(np.mean(row["cpu_s"]) / np.mean(best["cpu_s"]), place, linestyle="", alpha=0.85, **style)
     for axes, label in ((left, "loss of the peer / our loss"), (right, "processor time of the peer / ours")):
@@ -62,7 +68,7 @@ def peers() -> Figure:
     left.set_yticks(range(len(cases)), [f"{CASES.get(topic, topic)}: {case}" for topic, case in cases], fontsize=8)
     left.invert_yaxis()
     for side, colour, mark in zip(sides, COLOURS, MARKS, strict=False):
-        right.plot([], [], linestyle="", color=colour, marker=mark, label=side.replace("_", "-"))
+        right.plot([], [], linestyle="", color=colour, marker=mark, label=side)
     right.legend(loc="upper right", fontsize=8)
     return drawn
 

@@ -2,7 +2,8 @@
 
 Writes `benchmarks/results/peers.json` and, from it alone, the section of `docs/benchmarks.md`. A peer that cannot be
 installed or fails has a row that says so. Run `make bench-peers`; `python -m benchmarks.peers TOPIC ...` prints the rows of
-some topics (or of `growth`) and writes nothing; `python -m benchmarks.peers page` writes the page again from the results.
+some topics (or of `growth`) and writes nothing; `python -m benchmarks.peers keep TOPIC ...` puts them in place of those that
+are stored; `python -m benchmarks.peers page` writes the page again from the results.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def mixtures() -> list[Comparison]:
 
 def prototypes() -> list[Comparison]:
     """LVQ against generalised LVQ with as many prototypes; slow rows, which compile nothing, are asked once for all digits."""
-    one, five = "LVQClassifier, LVQ2.1, 1 per class", "LVQClassifier, LVQ2.1, 5 per class"
+    one, metric, five = (f"LVQClassifier, {which} per class" for which in ("GLVQ, 1", "GMLVQ, 1", "GLVQ, 5"))
 
     def entries(table: str) -> tuple[Entry, ...]:
         def slow(model: str, against: str) -> Entry:
@@ -59,11 +60,11 @@ def prototypes() -> list[Comparison]:
 
         return (
             Entry(OURS, "LVQClassifier, LVQ1, 1 per class"),
-            Entry(OURS, one),
-            Entry(OURS, five),
+            Entry(OURS, "LVQClassifier, LVQ2.1, 1 per class"),
+            *(Entry(OURS, model) for model in (one, metric, five)),
             slow("GLVQ, steepest descent, 20 runs, 1 per class", one),
             Entry("sklvq", "GLVQ, lbfgs, 1 per class", one),
-            slow("GMLVQ, 1 per class", one),
+            slow("GMLVQ, 1 per class", metric),
             slow("GLVQ, lbfgs, sigmoid, 5 per class", five),
         )
 
@@ -204,6 +205,14 @@ def run(topics: list[str]) -> dict[str, Any]:
     return rounded({"machine": page.machine(), "rows": rows, "growth": growth})
 
 
+def merge(stored: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Stored results with those of some topics, each of which stays one run, in their place."""
+    new = {row["topic"] for row in found["rows"]}
+    rows = [row for row in stored["rows"] if row["topic"] not in new] + found["rows"]
+    rows.sort(key=lambda row: list(TOPICS).index(row["topic"]))
+    return stored | {"rows": rows, "growth": found["growth"] or stored["growth"]}
+
+
 def write(found: dict[str, Any]) -> None:
     """The page's section, from the results alone."""
     page.PAGE.write_text(page.replaced(page.PAGE.read_text(), page.PEERS, summary.page_section(found)))
@@ -215,10 +224,14 @@ def main(topics: list[str]) -> None:
     if topics == ["page"]:
         write(json.loads(RESULTS.read_text()))
         return
+    kept = topics[:1] == ["keep"]
+    topics = topics[kept:]
     if unknown := set(topics) - set(every):
         sys.exit(f"Topics must be among {', '.join(every)}, but there is {', '.join(sorted(unknown))}.")
     found = run(topics or every)
-    if not topics:
+    if kept:
+        found = merge(json.loads(RESULTS.read_text()), found)
+    if kept or not topics:
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps(found) + "\n")
         write(found)

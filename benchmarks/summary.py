@@ -30,8 +30,8 @@ REASONS = {
     (
         "prototypes",
         "sklvq",
-    ): "Its models minimise a cost over all rows, where those of ours in this table learn from one example "
-    "at a time; ours that minimise a cost are in [a section of their own](#prototypes-on-tables).",
+    ): "Its search by L-BFGS ends after few steps, where ours goes on to a better cost; there is [a section "
+    "of its own](#prototypes-on-tables) on more tables.",
     ("processes", "scikit-learn"): "Its fits see at most 300 rows, where the theory solves for all 442 at every size.",
     ("fields", "suftware"): "It knows one order of smoothness, where ours weighs three.",
     ("fields", "KDEpy"): "It bins the rows and makes one Fourier transform, with one bandwidth and no band.",

@@ -135,7 +135,7 @@ MODELS: dict[str, Callable[[], Ready]] = {
     **{
         f"LVQClassifier, {rule}, {count} per class": lambda rule=rule, count=count: lvq(rule, count)
         for rule in ("GLVQ", "GMLVQ", "RSLVQ", "LVQ21", "LVQ1, default rate")
-        for count in (1, 3)
+        for count in (1, 3, 5)
     },
     "nearest class mean": means,
     "processes.theory": theory,
