@@ -11,7 +11,6 @@ import xarray as xr
 from quenched.core.types import InputError
 from quenched.explorer.answers import Answer, Spaced, State, evaluate, plain, write
 from quenched.explorer.systems import POINTS, SYSTEMS, System, find, require_map
-from quenched.plots.phases import BROKEN, SPINODALS, read_column
 
 TIMES = 200
 """Steps of a learning curve."""
@@ -80,6 +79,8 @@ def lines(state: State) -> Answer:
               f"law, rule = {write(law)}, {write(rule)}\n"
               f"lines = {system.package}.transitions(law, rule, alpha={write(asked)})\n"
               "print(lines)")  # fmt: skip
+    from quenched.plots.phases import read_column  # late: it brings matplotlib
+
     bounds = json.loads(found.attrs["boundaries"])
     columns = [_column(system, state, found.isel(alpha=i), read_column(found, bounds, i)) for i in range(len(alphas))]
     return Answer({"columns": columns}, script, found)
@@ -87,6 +88,8 @@ def lines(state: State) -> Answer:
 
 def _column(system: System, state: State, found: xr.Dataset, walls: list[Any]) -> dict[str, Any]:
     """Walls between states, spinodals, and where replica symmetry is broken, at one sample size."""
+    from quenched.plots.phases import BROKEN, SPINODALS
+
     x, y = system.knobs[:2]
     alpha = float(found["alpha"])
     spinodals = {str(name): float(found[name]) for name in found.data_vars

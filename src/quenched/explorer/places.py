@@ -8,9 +8,10 @@ import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from quenched.explorer.answers import Answer, State, View
+if TYPE_CHECKING:
+    from quenched.explorer.answers import Answer, State, View
 
 KEPT = 600
 """Answers that are kept: about a hundred kilobytes each."""
@@ -109,14 +110,21 @@ class WarmUp:
     def __init__(self, places: Places, work: list[tuple[str, str, State]]):
         self.places, self.work = places, work
         self.done: list[str] = []
+        self._stopped = False
         self._thread = threading.Thread(target=self._run, daemon=True, name="warm-up")
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
 
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._stopped = True
+
     def _run(self) -> None:
         for words, view, state in self.work:
+            if self._stopped:
+                return
             with contextlib.suppress(Exception):  # whoever asks the same is told why it fails
                 self.places.answer(view, state, patient=True)
             self.done.append(words)
