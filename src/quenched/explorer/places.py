@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import dataclasses
 import json
 import threading
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,31 @@ PATIENCE = 0.05
 """Seconds between two looks whether somebody asks."""
 CLIENTS = 200
 """Readers whose newest question is remembered."""
+
+
+_heard = threading.local()
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[list[str]]:
+    """The warnings of this thread inside a block."""
+    _heard.words = words = []
+    try:
+        yield words
+    finally:
+        _heard.words = None
+
+
+def listen() -> None:
+    """From now on, let warnings be heard by the thread that listens, each as often as it is given."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, *more: Any, **named: Any) -> None:
+        words = getattr(_heard, "words", None)
+        before(message, *more, **named) if words is None else words.append(" ".join(str(message).split()))
+
+    warnings.simplefilter("always", UserWarning)
+    warnings.showwarning = show
 
 
 class Stale(Exception):
@@ -67,7 +94,9 @@ class Places:
                 return self._kept[key]
         with self._queue(patient), self._places:
             self._check(client, slot, serial)
-            found = self.views[view](state)
+            with listening() as warned:
+                found = self.views[view](state)
+            found = dataclasses.replace(found, warned=tuple(dict.fromkeys(warned)))
         if view in self.growing:
             return found
         with self._lock:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from quenched.core import progress
 from quenched.core.errors import InputError, reason
-from quenched.explorer.places import Stale, timed
+from quenched.explorer.places import Stale, listen, timed
 from quenched.explorer.shelf import MOST_BYTES, Shelf
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             view, state, **who, serial=serial if isinstance(serial, int) else 0, patient=asked.get("patient") is True,
         ))  # fmt: skip
         spent = {"seconds": round(seconds, 4), "processor": round(spent, 4)}
-        self._send_json(answer.numbers | {"script": answer.script, "spent": spent})
+        self._send_json(answer.numbers | {"script": answer.script, "warned": answer.warned, "spent": spent})
 
     def _question(self, asked: Any) -> tuple[str, dict[str, Any]]:
         """The view and the state of a question."""
@@ -323,6 +323,7 @@ def wait(server: Server) -> NoReturn:
     Threads that compile cannot be told to stop, and an interpreter that ends in the usual way would abort in them.
     """
     with contextlib.suppress(KeyboardInterrupt):
+        listen()
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         while True:
             threading.Event().wait(3600.0)  # a wait without an end would not hear an interrupt on every system

@@ -79,11 +79,13 @@ export class Tools {
       h("button", { type: "button", onclick: () => copy(location.href, "Copied the link") }, "Copy link"),
       h("button", { type: "button", "data-png": name, onclick: async () => this.chart.svg && save(await this.chart.png(), `quenched-${name}.png`) }, "PNG"),
       h("button", { type: "button", "data-netcdf": name, onclick: () => this.netcdf() }, "netCDF"));
-    this.node = h("div", { class: "tools" }, this.buttons, this.details);
+    this.warned = h("p", { class: "note warned", "data-warned": name });
+    this.node = h("div", { class: "tools" }, this.warned, this.buttons, this.details);
     this.set(null, null, "");
   }
 
-  set(view, state, script) {
+  set(view, state, script, warned = []) {
+    this.warned.textContent = warned.join(" ");
     this.view = view; this.state = state; this.script = script ?? "";
     this.code.textContent = this.script;
     this.node.hidden = !this.script;

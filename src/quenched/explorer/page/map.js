@@ -96,7 +96,7 @@ function refresh(done) {
 async function request(view, done) {
   if (busy) { queued = view; return; }
   busy = true; queued = null;
-  status("computing …");
+  if (done || ui.status.textContent !== "interpolated") status("computing …");
   const asked = question(), answer = await ask(view, asked);
   busy = false;
   if (answer && asked.system === system) {
@@ -276,7 +276,7 @@ function showState(states, exact) {
   const rows = [...Object.entries(info().readings), ["stability", "stability (below 1 holds)"]];
   ui.table.replaceChildren(names.length ? h("div", { class: "scroll" }, h("table", { "data-values": "" },
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), names.map((n) => h("th", { scope: "col" }, n.replace("_", " "))))),
-    h("tbody", {}, rows.map(([r, words]) => h("tr", {}, h("th", { scope: "row", title: words }, r), names.map((n) => h("td", { "data-value": `${n}.${r}` }, number(states[n][r])))))))) : h("p", { class: "note" }, "No state was found here."));
+    h("tbody", {}, rows.map(([r, words]) => h("tr", {}, h("th", { scope: "row", title: words }, r), names.map((n) => h("td", { "data-value": `${n}.${r}`, title: states[n][r] }, number(states[n][r])))))))) : h("p", { class: "note" }, "No state was found here."));
   const [, yk] = info().knobs, first = Object.keys(info().readings)[0];
   ui.ballWords.textContent = !ball ? "" : jump ? `The ${before.replace("_", " ")} state has ended: the ball went to the ${ball.replace("_", " ")} one, of least free energy.`
     : ball === lowest ? `The ball is in the ${ball.replace("_", " ")} state, which has the least free energy here.`
@@ -327,6 +327,6 @@ function drawFlow(answer) {
   overlapChart.draw({ x, y: { ...extent(shown.flatMap(([, v]) => v)), label: "overlap" }, layers: shown.map(([name, v], i) => ({ kind: "line", colour: i % 7, dash: name[0] === "Q" ? "6 4" : null, points: points(v), name })) });
   ui.flowNote.textContent = [answer.why, answer.lost.length ? `The curve ends early: ${answer.lost.join(", ")}.` : "", "R: overlap of a prototype with a cluster's centre; Q: of prototypes with each other."].filter(Boolean).join(" ");
   const last = answer.error[answer.error.length - 1];
-  ui.table.replaceChildren(h("table", { "data-values": "" }, h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, `error at α = ${number(values.alpha)}`), h("td", { "data-value": "error" }, number(last))),
+  ui.table.replaceChildren(h("table", { "data-values": "" }, h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, `error at α = ${number(values.alpha)}`), h("td", { "data-value": "error", title: last }, number(last))),
     h("tr", {}, h("th", { scope: "row" }, "in the end"), h("td", {}, number(answer.end))), h("tr", {}, h("th", { scope: "row" }, "best possible"), h("td", {}, number(answer.best))))));
 }

@@ -68,7 +68,7 @@ async function ask_() {
   if (answer && kind === state.kind) {
     refusal(ui.problems, answer.refused);
     ui.chart.classList.toggle("old", Boolean(answer.refused));
-    tools.set(view, asked, answer.refused ? "" : answer.script);
+    tools.set(view, asked, answer.refused ? "" : answer.script, answer.warned);
     if (answer.refused) blank(); else if (view === "well") drawWell(answer); else draw(answer);
   }
   if (again) ask_();
