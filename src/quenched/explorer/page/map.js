@@ -34,10 +34,11 @@ export function open(root, given) {
     h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Learning curve")), ui.flow, ui.flowNote),
     h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Overlaps")), ui.overlaps));
   root.append(h("h1", {}, "Where does learning work?"), ui.lead, h("div", { class: "layout" },
-    h("aside", { class: "card first" }, h("label", { class: "field" }, "System", ui.system), h("label", { class: "field" }, "Presets", ui.preset), ui.knobs,
+    h("aside", { class: "card first" }, h("label", { class: "field" }, "System", ui.system), h("label", { class: "field" }, "Presets", ui.preset)),
+    h("div", { class: "pictures" }, ui.problems, ui.phases, ui.curves),
+    h("aside", { class: "card" }, ui.knobs,
       h("div", { class: "head" }, h("h2", {}, "Values at the dot"), ui.status), ui.table,
-      h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => go("run", { system, knobs: values }) }, "Simulate here"))),
-    h("div", {}, ui.problems, ui.phases, ui.curves)));
+      h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => go("run", { system, knobs: values }) }, "Simulate here")))));
   diagram = new Chart(ui.diagram, { height: 420, label: "Phase diagram" });
   wells = new Chart(ui.wells, { height: 330, label: "States as wells at their free energies" });
   cutChart = new Chart(ui.cut, { height: 330, label: "Order parameter along the cut" });

@@ -17,8 +17,8 @@ export function open(root, given) {
   ui.sizes.append(...sizes);
   root.append(h("h1", {}, "Does the learner do what the theory says?"),
     h("p", { class: "lead" }, "The learner itself is run on random data, again and again. Its mean lands on the line of the theory, which was computed without any training; with more runs the error bars shrink, and in higher dimension so does what is left between them."),
-    h("div", { class: "layout" }, h("aside", { class: "card first" }, h("label", { class: "field" }, "System", ui.system), ui.knobs, h("p", { class: "small" }, "Dimension of the data"), ui.sizes, h("div", { class: "buttons" }, ui.begin, h("button", { type: "button", onclick: () => go("map", { system, knobs: values }) }, "See the map"))),
-      h("div", { class: "stack" }, ui.problems, h("section", { class: "card", "aria-label": "Agreement" }, h("div", { class: "head" }, h("h2", {}, "Agreement")), ui.p, ui.words, ui.note, ui.compare), h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Theory and simulation")), ui.charts))));
+    h("div", { class: "layout" }, h("aside", { class: "card first" }, h("label", { class: "field" }, "System", ui.system), h("p", { class: "small" }, "Dimension of the data"), ui.sizes, h("div", { class: "buttons" }, ui.begin, h("button", { type: "button", onclick: () => go("map", { system, knobs: values }) }, "See the map"))),
+      h("div", { class: "stack pictures" }, ui.problems, h("section", { class: "card", "aria-label": "Agreement" }, h("div", { class: "head" }, h("h2", {}, "Agreement")), ui.p, ui.words, ui.note, ui.compare), h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Theory and simulation")), ui.charts)), h("aside", { class: "card" }, ui.knobs)));
   tools = new Tools(null, "trial");
   ui.charts.after(tools.node);
   knobs = new Knobs(ui.knobs, (now, done) => { stop(); values = { ...now }; found = new Map(); if (done) { address(); paint(); line(); } });
