@@ -20,6 +20,7 @@ import pytest
 from quenched import cli, explorer
 from quenched.cli import app
 from quenched.core import progress
+from quenched.explorer import kept
 from quenched.explorer import server as serving
 
 PROGRAM = ("-c", "import sys; from quenched.cli import main; sys.exit(main())", "explore", "--no-browser")
@@ -188,6 +189,35 @@ def test_what_the_page_has_to_know_names_every_system_with_its_knobs(page):
     assert {"mixtures", "soft", "lvq1"} <= set(about["systems"])
     for one in about["systems"].values():
         assert all(knob["low"] < knob["high"] and knob["words"] and knob["symbol"] for knob in one["knobs"])
+
+
+def test_first_answers_are_kept_for_the_very_code_that_gave_them(tmp_path, monkeypatch):
+    path = tmp_path / "explorer.json"
+    kept.Kept(path).write(
+        {"version": "x"}, {kept.name_of("cut", {"system": "soft", "knobs": {"alpha": 8}}): {"y": [1]}}
+    )
+    again = kept.Kept(path)
+    assert again.about == {"version": "x"}
+    assert again.find("cut", {"knobs": {"alpha": 8.0}, "system": "soft"}) == {"y": [1]}
+    assert again.find("cut", {"knobs": {"alpha": 9}, "system": "soft"}) is None
+    monkeypatch.setattr(kept, "_identity", lambda: "other code")
+    assert kept.Kept(path).about is None
+    path.write_text("{")
+    assert kept.Kept(path).about is None
+
+
+def test_a_kept_answer_is_given_before_the_sciences_are_loaded(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    question = {"system": "soft", "knobs": {"alpha": 20}}
+    kept.Kept(tmp_path / "quenched" / "explorer.json").write({"kept": 1}, {kept.name_of("cut", question): {"y": [1]}})
+    monkeypatch.setattr(serving.Server, "_load", lambda *_: None)
+    with progress.hidden():
+        early = Page(tmp_path)
+    assert early.request("GET", "/about").told == {"kept": 1}
+    assert early.request("GET", "/ready").told == serving.LOADING
+    assert early.ask("cut", **question).told["y"] == [1]
+    early.server.shutdown()
+    early.server.server_close()
 
 
 # Who may ask

@@ -31,6 +31,11 @@ class Answer:
     result: xr.Dataset | None = None
     warned: tuple[str, ...] = ()
 
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the page is told."""
+        return self.numbers | {"script": self.script, "warned": list(self.warned)}
+
 
 State = Mapping[str, Any]
 """What the page asks about: names of choices and values of knobs."""

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from quenched.core.types import InputError
-from quenched.explorer.answers import Answer, Spaced, State, evaluate, plain, write
+from quenched.explorer.answers import Answer, Spaced, State, evaluate, plain, turn, write
 from quenched.explorer.systems import POINTS, SYSTEMS, System, find, require_map
 
 TIMES = 200
@@ -165,8 +165,12 @@ def flow(state: State) -> Answer:
 
 def warm() -> list[tuple[str, State]]:
     """What is computed while nobody asks, so that the first question need not wait for programs to compile."""
-    first = [("cut", {"system": name, "knobs": {}}) for name, one in SYSTEMS.items() if one.columns[0]]
-    flows = [("flow", {"system": name, "knobs": {}}) for name, one in SYSTEMS.items() if not one.columns[0]]
-    maps = [("lines", {"system": name, "knobs": {}, "columns": [one.columns[0] // 2]})
-            for name, one in SYSTEMS.items() if one.columns[0]]  # fmt: skip
-    return [*first, *flows, *maps]
+    asked = {name: {"system": name, "knobs": turn(one.knobs, {})} for name, one in SYSTEMS.items()}
+    maps = [name for name, one in SYSTEMS.items() if one.columns[0]]
+    lines: list[tuple[str, State]] = []
+    for name in maps:  # as the page asks: all columns at once, or the first of them
+        count, chunk = SYSTEMS[name].columns
+        lines.append(("lines", asked[name] | {"columns": list(range(count)) if chunk >= count else [0]}))
+    cuts = [("cut", asked[name]) for name in maps]
+    flows = [("flow", one) for name, one in asked.items() if name not in maps]
+    return [cuts[0], lines[0], *cuts[1:], *flows, *lines[1:]]

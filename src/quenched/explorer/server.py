@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from quenched.core import progress
 from quenched.core.errors import InputError, reason
+from quenched.explorer.kept import Kept
 from quenched.explorer.places import Stale, listen, timed
 from quenched.explorer.shelf import MOST_BYTES, Shelf
 
@@ -70,6 +71,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, host: str, port: int, papers: Path, *, warm: bool = True):
         self.shelf = Shelf()  # first: a server that gets no address closes itself
+        self.kept = Kept(cache() / "explorer.json")
         self._desk: concurrent.futures.Future[Desk] = concurrent.futures.Future()
         super().__init__((host, port), Handler)
         self.names = {*HERE, host, socket.gethostname().lower()}
@@ -80,7 +82,7 @@ class Server(http.server.ThreadingHTTPServer):
         try:
             from quenched.explorer.desk import Desk
 
-            self._desk.set_result(Desk(self.shelf, papers, warm=warm))
+            self._desk.set_result(Desk(self.shelf, papers, self.kept, warm=warm))
         except BaseException as error:  # told to whoever asks
             self._desk.set_exception(error)
 
@@ -175,7 +177,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body = importlib.resources.files("quenched.explorer").joinpath("page", name).read_bytes()
             return self._send(body, f"{kind}; charset=utf-8")
         if where.path == "/about":
-            return self._send_json(self.server.desk.about)
+            known = None if self.server.is_loaded else self.server.kept.about
+            return self._send_json(known or self.server.desk.about)
         if where.path == "/ready":
             ready = self.server.desk.warm_up.state() if self.server.is_loaded else LOADING
             return self._send_json(ready)
@@ -196,6 +199,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json":
             raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "A question must be JSON, but it is not.")
         asked = self._read_json(self._read(MOST_QUESTION, "A question"))
+        if (kept := self._kept(asked)) is not None:
+            self._send_json(kept)
+            return
         view, state = self._question(asked)
         serial = asked.get("serial", 0)
         who = {name: str(asked.get(name, ""))[:64] for name in ("client", "slot")}
@@ -203,7 +209,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             view, state, **who, serial=serial if isinstance(serial, int) else 0, patient=asked.get("patient") is True,
         ))  # fmt: skip
         spent = {"seconds": round(seconds, 4), "processor": round(spent, 4)}
-        self._send_json(answer.numbers | {"script": answer.script, "warned": answer.warned, "spent": spent})
+        self._send_json(answer.told | {"spent": spent})
+
+    def _kept(self, asked: Any) -> dict[str, Any] | None:
+        """The answer of an earlier start, while there is no other."""
+        if self.server.is_loaded or not isinstance(asked, dict) or not isinstance(asked.get("state"), dict):
+            return None
+        found = self.server.kept.find(str(asked.get("view")), asked["state"])
+        return None if found is None else found | {"spent": {"seconds": 0.0, "processor": 0.0}}
 
     def _question(self, asked: Any) -> tuple[str, dict[str, Any]]:
         """The view and the state of a question."""
@@ -282,7 +295,7 @@ def start(host: str = "127.0.0.1", port: int | None = None, *, papers: Path | No
         InputError: if the address cannot be had.
     """
     progress.silence()
-    papers = default_folder() if papers is None else papers
+    papers = cache() / "papers" if papers is None else papers
     ports, failed = range(FIRST_PORT, FIRST_PORT + PORTS) if port is None else [port], ""
     for one in ports:
         try:
@@ -296,9 +309,9 @@ def start(host: str = "127.0.0.1", port: int | None = None, *, papers: Path | No
     raise InputError(f"The explorer must have a free address, but {asked} cannot be had ({failed}).")
 
 
-def default_folder() -> Path:
-    """Where papers are kept that were computed again."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quenched" / "papers"
+def cache() -> Path:
+    """Where is kept what may be computed again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quenched"
 
 
 def is_here(host: str) -> bool:
