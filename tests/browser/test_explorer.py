@@ -314,6 +314,27 @@ def test_a_table_that_is_wrong_is_refused_in_the_words_of_the_command_line(visit
     assert told == f"quenched: {page.text('.refusal')}\n"
 
 
+# Your energy
+
+
+def test_a_formula_is_an_energy_and_its_theory_follows(visit, capsys):
+    page = visit("energy")
+    listen(page)
+    page.wait("document.querySelector('[data-copy=energy]').offsetParent")
+    page("(() => { const box = document.querySelector('[data-formula]'); box.value = 'maximum(0, 1 - y)'; "
+         "box.dispatchEvent(new Event('change')); })()")  # fmt: skip
+    page.wait("document.querySelector('[data-script=energy]').textContent.includes('jnp.maximum(0, 1 - y)')")
+    assert page("document.querySelector('[data-energy=hinge]').getAttribute('aria-pressed')") == "true"
+    answer, names = asked(page, "energy")
+    assert capsys.readouterr().out
+    for name in ("cosine", "stability"):
+        same(answer[name], names["curve"][name])
+    page("(() => { const box = document.querySelector('[data-formula]'); box.value = 'open(y)'; "
+         "box.dispatchEvent(new Event('change')); })()")  # fmt: skip
+    page.wait("document.querySelector('[data-problems] .refusal')")
+    assert "but it has 'open(y)'" in page.text("[data-problems] .refusal")
+
+
 # Priors
 
 
@@ -371,7 +392,7 @@ def test_a_paper_that_is_not_decided_says_how_long_that_takes(visit):
 # The page as a whole
 
 
-@pytest.mark.parametrize("tab", ["map", "run", "table", "priors", "papers"])
+@pytest.mark.parametrize("tab", ["map", "run", "table", "energy", "priors", "papers"])
 def test_every_tab_fits_a_phone_and_names_what_can_be_touched(visit, tab):
     page = visit(tab + ("?table=iris" if tab == "table" else ""), width=390, height=844, dark=True)
     page.wait("document.querySelector('[data-panel] h1')")

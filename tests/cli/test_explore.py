@@ -15,12 +15,13 @@ import subprocess
 import time
 import urllib.parse
 
+import numpy as np
 import pytest
 
 from quenched import cli, explorer
 from quenched.cli import app
 from quenched.core import progress
-from quenched.explorer import kept
+from quenched.explorer import energies, kept
 from quenched.explorer import server as serving
 
 PROGRAM = ("-c", "import sys; from quenched.cli import main; sys.exit(main())", "explore", "--no-browser")
@@ -306,3 +307,27 @@ def test_values_that_a_knob_cannot_have_are_refused(page, value):
 def test_choices_that_do_not_exist_are_refused_and_are_no_fault(page, view, name, value, capsys):
     assert page.ask(view, **{name: value}).sentence
     assert capsys.readouterr().err == ""
+
+
+# An energy of one's own
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["", " ", "y +", "import os", "__import__('os')", "().__class__", "y.real", "exp", "exp(y, y)", "z", "y[0]",
+     "lambda: y", "y if Q else 1", "y**Q", "y**99", "exp(y=1)", "1/0", "(((9**6)**6)**6)**6", "1e400*y", "'y'", "True",
+     "y" * 121, "abs(y**2)", "maximum(y, Q)", "(" * 60 + "y" + ")" * 59, "y and Q", "0x", "y;Q", 5,
+     None, ["y"], "-y**4", "log(y)"],
+)  # fmt: skip
+def test_only_formulas_are_energies(page, formula, capsys):
+    assert page.ask("energy", formula=formula).sentence
+    assert capsys.readouterr().err == ""
+
+
+def test_a_formula_is_the_function_that_it_says_with_its_kinks():
+    found = energies.read("maximum(0, 1 - y)**2 / 2 + abs(2*y + 1) + softplus(-y)")
+    assert found.kinks == (-0.5, 1.0)
+    assert found.source == "lambda y, Q: jnp.maximum(0, 1 - y) ** 2 / 2 + jnp.abs(2 * y + 1) + jax.nn.softplus(-y)"
+    for y in (-2.0, 0.3, 4.0):
+        expected = max(0.0, 1 - y) ** 2 / 2 + abs(2 * y + 1) + np.log1p(np.exp(-y))
+        assert float(found.function(y, 1.0)) == pytest.approx(expected, rel=1e-5)

@@ -39,7 +39,7 @@ HERE = ("127.0.0.1", "localhost", "[::1]")
 PAGE = {
     "/": ("index.html", "text/html"), "/style.css": ("style.css", "text/css"),
     **{f"/{name}.js": (f"{name}.js", "text/javascript")
-       for name in ("main", "chart", "knobs", "map", "trial", "tables", "priors", "papers")},
+       for name in ("main", "chart", "knobs", "map", "trial", "tables", "energy", "priors", "papers")},
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }  # fmt: skip
 """The files of the page, by address; there are no others."""

@@ -3,10 +3,11 @@ import { h } from "./chart.js";
 import * as map from "./map.js";
 import * as trial from "./trial.js";
 import * as tables from "./tables.js";
+import * as energy from "./energy.js";
 import * as priors from "./priors.js";
 import * as papers from "./papers.js";
 
-const TABS = { map: ["Map", map], run: ["Run it", trial], table: ["Your table", tables], priors: ["Priors", priors], papers: ["Papers", papers] };
+const TABS = { map: ["Map", map], run: ["Run it", trial], table: ["Your table", tables], energy: ["Your energy", energy], priors: ["Priors", priors], papers: ["Papers", papers] };
 const client = crypto.randomUUID();
 let serial = 0, current = null;
 const main = document.getElementById("content");
