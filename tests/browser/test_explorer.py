@@ -460,7 +460,16 @@ def test_the_theme_is_chosen_and_kept(visit):
     assert page("document.documentElement.dataset.theme") == "dark"
 
 
-def test_a_result_is_saved_as_netcdf(visit, address):
+def test_a_picture_is_saved_as_it_is_seen(visit):
+    page = visit("map?system=lvq1")
+    page.wait(SETTLED)
+    page("(() => { const before = URL.createObjectURL; window.saved = []; URL.createObjectURL = (blob) => { "
+         "window.saved.push(blob); return before(blob); }; })()")  # fmt: skip
+    page.click("[data-png=flow]")
+    page.wait("window.saved.some((blob) => blob.type === 'image/png' && blob.size > 5000)")
+
+
+def test_a_result_is_saved_as_netcdf(visit):
     page = visit("map?system=lvq1")
     page.wait(SETTLED)
     kind = page("fetch('/save?view=flow&state=' + encodeURIComponent(JSON.stringify({system: 'lvq1', knobs: {}})))"

@@ -97,7 +97,8 @@ def _check(node: ast.AST) -> None:
     match node:
         case ast.BinOp(left, ast.Pow(), right):
             power = right.operand if isinstance(right, ast.UnaryOp) else right
-            if not isinstance(power, ast.Constant) or not _is_number(power.value) or power.value > LARGEST:
+            value = power.value if isinstance(power, ast.Constant) else None
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or not value <= LARGEST:
                 raise InputError(f"An exponent must be a number up to {LARGEST:g}, but it is {ast.unparse(right)}.")
             _check(left)
         case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right):

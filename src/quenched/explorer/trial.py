@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ def theory(state: State) -> Answer:
     script = (f"import numpy as np\nfrom quenched import {system.package}\nlaw, rule = {write(law)}, {write(rule)}\n"
               f"curve = {system.package}.curve(law, rule, {given})\nprint(curve)")  # fmt: skip
     return Answer({"along": name, "x": plain(curve[name].values), "note": note,
+                   "names": {variable: _names(curve, variable, name) for variable in variables},
                    "shown": {variable: _flat(curve, variable) for variable in variables}}, script, curve)  # fmt: skip
 
 
@@ -131,6 +133,12 @@ def _flat(data: xr.Dataset, name: str) -> list[Any]:
     """A variable by point: a list, or a list for each of its components."""
     values = data[name].values
     return plain(np.moveaxis(values, 0, -1).reshape(-1, len(values)) if values.ndim > 1 else values[None])
+
+
+def _names(data: xr.Dataset, name: str, along: str) -> list[str]:
+    """The components of a variable, as the papers index them: by signs of prototype and cluster."""
+    axes = [data[dim].values for dim in data[name].dims if dim != along]
+    return [name + "".join("+" if one > 0 else "−" for one in signs) for signs in itertools.product(*axes)]
 
 
 def _failed(found: xr.Dataset) -> int:

@@ -97,6 +97,13 @@ function paint() {
   draw(one);
 }
 
+// A line without a slope across a jump.
+function broken(x, line) {
+  const steps = line.slice(1).map((v, i) => Math.abs(v - line[i])), sorted = steps.filter(Number.isFinite).sort((a, b) => a - b);
+  const room = extent(line, { pad: 0 }), usual = sorted[Math.floor(sorted.length / 2)] ?? 0;
+  return line.flatMap((v, i) => (i && steps[i - 1] > Math.max(0.3 * (room.high - room.low), 8 * usual) ? [null, [x[i], v]] : [[x[i], v]]));
+}
+
 // The line of the theory, and the simulation on it if there is one.
 function draw(one) {
   if (!one && !theory) { ui.charts.replaceChildren(h("p", { class: "empty" }, theory === null ? "Computing the theory …" : "The theory has no answer at these knobs.")); charts = null; return; }
@@ -111,7 +118,8 @@ function draw(one) {
   for (const { name, chart } of charts) {
     const shown = one?.shown[name], all = lines(name).flat();
     if (shown) shown.mean.forEach((line, k) => line.forEach((v, i) => all.push(v + (shown.error[k][i] ?? 0), v - (shown.error[k][i] ?? 0))));
-    const layers = lines(name).map((line, k) => ({ kind: "line", colour: k % 7, points: line.map((v, i) => [x[i], v]), name: k ? null : "theory (N → ∞)" }));
+    const each = theory?.names?.[name] ?? [], several = each.length > 1;
+    const layers = lines(name).map((line, k) => ({ kind: "line", colour: k % 7, points: along === "alpha" ? line.map((v, i) => [x[i], v]) : broken(x, line), name: several ? `theory, ${each[k]}` : k ? null : "theory (N → ∞)" }));
     if (shown) layers.push(...shown.mean.map((line, k) => ({ kind: "dots", colour: k % 7, points: line.map((v, i) => [one.points[i], v, shown.error[k][i]]), name: k ? null : `simulation, N = ${one.size}, with standard errors` })));
     chart.draw({ x: { ...extent(x), label: `${knob.words}, ${knob.symbol}` }, y: { ...extent(all), label: info().readings[name] ?? name }, layers });
   }
