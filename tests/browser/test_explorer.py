@@ -238,6 +238,24 @@ def test_a_knob_beyond_its_ends_is_refused_in_the_page(visit):
     assert page.text("[data-problems]") == ""
 
 
+@pytest.mark.parametrize("system", ["mixtures", "lvq2.1"])
+def test_every_knob_answers_or_refuses_at_both_ends(visit, system):
+    page = visit(query("map", system=system))
+    listen(page)
+    page.wait(SETTLED)
+    knobs = page(f"fetch('/about').then((reply) => reply.json()).then((about) => about.systems[{system!r}].knobs)")
+    for knob in knobs:
+        for end in ("low", "high"):
+            page("window.answers.length = 0")
+            turn(page, knob["name"], knob[end])
+            page.wait("window.answers.length")
+            page.wait("!document.querySelector('[data-status]').textContent.includes('computing')")
+            assert page("window.answers.every((one) => !one.answer.fault)")
+            shown = page.text("[data-values]") or page.text(".refusal")
+            assert shown, (knob["name"], end)
+        turn(page, knob["name"], knob["value"])
+
+
 # Run it
 
 
