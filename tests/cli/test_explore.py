@@ -14,6 +14,7 @@ import socket
 import subprocess
 import time
 import urllib.parse
+import webbrowser
 
 import numpy as np
 import pytest
@@ -152,6 +153,32 @@ def test_a_host_that_is_not_ours_and_a_port_that_is_none_are_refused(run):
     assert code == 2
     assert len(err.splitlines()) == 1
     assert run("explore", "--port", "70000")[0] == 2
+
+
+class Graphical(webbrowser.BackgroundBrowser):
+    def __init__(self):
+        super().__init__("graphical")
+        self.opened = []
+
+    def open(self, url, new=0, autoraise=True):
+        self.opened.append(url)
+        return True
+
+
+def test_a_browser_is_opened_unless_it_would_take_over_the_terminal(monkeypatch):
+    graphical = Graphical()
+    monkeypatch.setattr(webbrowser, "get", lambda: graphical)
+    assert explorer.browse("http://127.0.0.1:1/")
+    assert graphical.opened == ["http://127.0.0.1:1/"]
+    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.GenericBrowser("lynx"))
+    monkeypatch.setattr(webbrowser.GenericBrowser, "open", lambda *_: True)
+    assert not explorer.browse("http://127.0.0.1:1/")
+
+    def none():
+        raise webbrowser.Error("could not locate runnable browser")
+
+    monkeypatch.setattr(webbrowser, "get", none)
+    assert not explorer.browse("http://127.0.0.1:1/")
 
 
 def test_help_says_what_it_is():
