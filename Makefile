@@ -18,7 +18,7 @@ endef
 AVX2 := OPENBLAS_CORETYPE=Haswell NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" XLA_FLAGS=--xla_cpu_max_isa=AVX2
 SSE4 := OPENBLAS_CORETYPE=Nehalem NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX512_ICL AVX512_SPR" XLA_FLAGS=--xla_cpu_max_isa=SSE4_2
 
-.PHONY: demo test lint unit test-portable bench bench-peers docs clean
+.PHONY: demo test lint unit test-browser test-portable bench bench-peers docs clean
 
 demo: .venv/installed
 	$(BIN)/quenched demo --out demo
@@ -35,6 +35,10 @@ lint: .venv/installed-test
 
 unit: .venv/installed-test
 	$(BIN)/pytest
+
+# Pages in Chromium, which is the system's; without it the tests are skipped.
+test-browser: .venv/installed-test
+	$(BIN)/pytest -n 0 -rs tests/browser
 
 test-portable: .venv/installed-test
 	$(AVX2) QUENCHED_TEST_CACHE=.pytest_cache/jax-avx2 $(BIN)/pytest

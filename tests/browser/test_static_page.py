@@ -1,22 +1,21 @@
 """The page with sliders, opened as a file in Chromium: its numbers are those of the Python that it shows.
 
-`pytest -n 0 tests/browser` runs this; without Chromium it fails with one sentence.
+`make test-browser` runs this; without Chromium it is skipped with one sentence.
 """
 
 import html
 import random
 import re
-import shutil
 import subprocess
 
 import numpy as np
 import pytest
 
 from benchmarks import static_page
+from tests.browser.chromium import executable
 
 EQUAL = 1e-6
 """Single precision of the page, relative where a number is above 1."""
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 GRIDS = static_page.kept()
 LOOKED_AT = {"prototypes": ("alpha", static_page.TIME), "fields": ("y", static_page.AXIS.coordinates.tolist())}
 """The slider that only moves along a curve."""
@@ -24,9 +23,6 @@ LOOKED_AT = {"prototypes": ("alpha", static_page.TIME), "fields": ("y", static_p
 
 def opened(address, folder):
     """The page at an address, as it is after its script has run."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        pytest.fail(f"The browser tests need Chromium, but none of {', '.join(NAMES)} is installed.", pytrace=False)
     options = (
         "--headless",
         "--no-sandbox",
@@ -35,7 +31,7 @@ def opened(address, folder):
         "--disable-sync",
         "--no-first-run",
     )
-    command = [found, *options, f"--user-data-dir={folder}", "--dump-dom", address]
+    command = [executable(), *options, f"--user-data-dir={folder}", "--dump-dom", address]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 

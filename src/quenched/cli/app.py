@@ -394,6 +394,31 @@ def demo(
         reproduction.demo(out, workers=workers)
 
 
+@command()
+def explore(
+    port: Annotated[
+        int | None, Option(min=0, max=65535, help="Port; by default the first free one from 8421 on.")
+    ] = None,
+    host: Annotated[str, Option(help="Address to listen at; any but this one lets other machines in.")] = "127.0.0.1",
+    papers: Annotated[Path | None, Option(help="Folder of a reproduction, whose claims are shown.")] = None,
+    browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+) -> None:
+    """A page in your browser: phase diagrams, simulations, your tables, priors and the papers, all to be touched.
+
+    Example: quenched explore
+    """
+    from quenched import explorer
+
+    server = explorer.start(host, port, papers=papers)
+    typer.echo(f"The explorer is at {server.address} (Ctrl-C ends it).")
+    if not explorer.is_here(host):
+        typer.echo(f"warning: Whoever can reach {host} can use it: there is no password, and what is asked runs on "
+                   "this machine.", err=True)  # fmt: skip
+    if browser and not explorer.browse(server.address):
+        typer.echo("Open that address in a browser.")
+    explorer.wait(server)
+
+
 def _help(context: typer.Context, science: str | None, verb: str) -> None:
     """Print the help of a command and, if a science is named, of the science."""
     typer.echo(context.get_help())

@@ -23,11 +23,18 @@ class Answer:
         numbers: what the page draws, ready for JSON.
         script: lines of Python that give the same numbers; empty where there are none.
         result: the dataset behind them, to be saved.
+        warned: what was warned of on the way.
     """
 
     numbers: dict[str, Any]
     script: str = ""
     result: xr.Dataset | None = None
+    warned: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the page is told."""
+        return self.numbers | {"script": self.script, "warned": list(self.warned)}
 
 
 State = Mapping[str, Any]

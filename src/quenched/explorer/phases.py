@@ -9,9 +9,8 @@ import numpy as np
 import xarray as xr
 
 from quenched.core.types import InputError
-from quenched.explorer.answers import Answer, Spaced, State, evaluate, plain, write
+from quenched.explorer.answers import Answer, Spaced, State, evaluate, plain, turn, write
 from quenched.explorer.systems import POINTS, SYSTEMS, System, find, require_map
-from quenched.plots.phases import BROKEN, SPINODALS, read_column
 
 TIMES = 200
 """Steps of a learning curve."""
@@ -80,6 +79,8 @@ def lines(state: State) -> Answer:
               f"law, rule = {write(law)}, {write(rule)}\n"
               f"lines = {system.package}.transitions(law, rule, alpha={write(asked)})\n"
               "print(lines)")  # fmt: skip
+    from quenched.plots.phases import read_column  # late: it brings matplotlib
+
     bounds = json.loads(found.attrs["boundaries"])
     columns = [_column(system, state, found.isel(alpha=i), read_column(found, bounds, i)) for i in range(len(alphas))]
     return Answer({"columns": columns}, script, found)
@@ -87,6 +88,8 @@ def lines(state: State) -> Answer:
 
 def _column(system: System, state: State, found: xr.Dataset, walls: list[Any]) -> dict[str, Any]:
     """Walls between states, spinodals, and where replica symmetry is broken, at one sample size."""
+    from quenched.plots.phases import BROKEN, SPINODALS
+
     x, y = system.knobs[:2]
     alpha = float(found["alpha"])
     spinodals = {str(name): float(found[name]) for name in found.data_vars
@@ -162,8 +165,12 @@ def flow(state: State) -> Answer:
 
 def warm() -> list[tuple[str, State]]:
     """What is computed while nobody asks, so that the first question need not wait for programs to compile."""
-    first = [("cut", {"system": name, "knobs": {}}) for name, one in SYSTEMS.items() if one.columns[0]]
-    flows = [("flow", {"system": name, "knobs": {}}) for name, one in SYSTEMS.items() if not one.columns[0]]
-    maps = [("lines", {"system": name, "knobs": {}, "columns": [one.columns[0] // 2]})
-            for name, one in SYSTEMS.items() if one.columns[0]]  # fmt: skip
-    return [*first, *flows, *maps]
+    asked = {name: {"system": name, "knobs": turn(one.knobs, {})} for name, one in SYSTEMS.items()}
+    maps = [name for name, one in SYSTEMS.items() if one.columns[0]]
+    lines: list[tuple[str, State]] = []
+    for name in maps:  # as the page asks: all columns at once, or the first of them
+        count, chunk = SYSTEMS[name].columns
+        lines.append(("lines", asked[name] | {"columns": list(range(count)) if chunk >= count else [0]}))
+    cuts = [("cut", asked[name]) for name in maps]
+    flows = [("flow", one) for name, one in asked.items() if name not in maps]
+    return [cuts[0], lines[0], *cuts[1:], *flows, *lines[1:]]

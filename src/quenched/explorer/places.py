@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import json
+import dataclasses
 import threading
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from quenched.explorer.answers import Answer, State, View
+from quenched.explorer.kept import name_of
+
+if TYPE_CHECKING:
+    from quenched.explorer.answers import Answer, State, View
 
 KEPT = 600
 """Answers that are kept: about a hundred kilobytes each."""
@@ -18,8 +22,35 @@ AT_ONCE = 2
 """Questions that are answered at the same time."""
 PATIENCE = 0.05
 """Seconds between two looks whether somebody asks."""
+FIRST = 2
+"""Answers of the warm-up after which they are kept: the picture that is shown at first."""
 CLIENTS = 200
 """Readers whose newest question is remembered."""
+
+
+_heard = threading.local()
+
+
+@contextlib.contextmanager
+def listening() -> Iterator[list[str]]:
+    """The warnings of this thread inside a block."""
+    _heard.words = words = []
+    try:
+        yield words
+    finally:
+        _heard.words = None
+
+
+def listen() -> None:
+    """From now on, let warnings be heard by the thread that listens, each as often as it is given."""
+    before = warnings.showwarning
+
+    def show(message: Warning | str, *more: Any, **named: Any) -> None:
+        words = getattr(_heard, "words", None)
+        before(message, *more, **named) if words is None else words.append(" ".join(str(message).split()))
+
+    warnings.simplefilter("always", UserWarning)
+    warnings.showwarning = show
 
 
 class Stale(Exception):
@@ -38,7 +69,7 @@ class Places:
         self._places = threading.BoundedSemaphore(AT_ONCE)
         self._lock = threading.Lock()
         self._newest: collections.OrderedDict[tuple[str, str], int] = collections.OrderedDict()
-        self._kept: collections.OrderedDict[tuple[str, str], Answer] = collections.OrderedDict()
+        self._kept: collections.OrderedDict[str, Answer] = collections.OrderedDict()
         self._waiting = 0
 
     def answer(
@@ -58,7 +89,7 @@ class Places:
             Stale: if the same client has asked a newer question for the slot.
             InputError: if there is no answer.
         """
-        key = (view, json.dumps(state, sort_keys=True))
+        key = name_of(view, state)
         self._note(client, slot, serial)
         with self._lock:
             if key in self._kept:  # pure, so that readers may share them
@@ -66,7 +97,9 @@ class Places:
                 return self._kept[key]
         with self._queue(patient), self._places:
             self._check(client, slot, serial)
-            found = self.views[view](state)
+            with listening() as warned:
+                found = self.views[view](state)
+            found = dataclasses.replace(found, warned=tuple(dict.fromkeys(warned)))
         if view in self.growing:
             return found
         with self._lock:
@@ -106,20 +139,30 @@ class Places:
 class WarmUp:
     """First answers, computed in a thread of their own before anybody asks for them."""
 
-    def __init__(self, places: Places, work: list[tuple[str, str, State]]):
-        self.places, self.work = places, work
+    def __init__(self, places: Places, work: list[tuple[str, str, State]], keep: Callable[[dict[str, Answer]], None]):
+        self.places, self.work, self.keep = places, work, keep
         self.done: list[str] = []
+        self._stopped = False
         self._thread = threading.Thread(target=self._run, daemon=True, name="warm-up")
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
 
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._stopped = True
+
     def _run(self) -> None:
+        answers: dict[str, Answer] = {}
         for words, view, state in self.work:
+            if self._stopped:
+                return
             with contextlib.suppress(Exception):  # whoever asks the same is told why it fails
-                self.places.answer(view, state, patient=True)
+                answers[name_of(view, state)] = self.places.answer(view, state, patient=True)
             self.done.append(words)
+            if len(self.done) in (FIRST, len(self.work)):
+                self.keep(answers)
 
     def state(self) -> dict[str, Any]:
         """What is ready, what is being computed, and how much is left."""

@@ -7,12 +7,14 @@ page in the same browser can ask.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import http.server
 import importlib.resources
 import ipaddress
 import json
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -21,21 +23,23 @@ import urllib.parse
 import webbrowser
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from quenched.core import progress
-from quenched.core.types import InputError
-from quenched.explorer.claims import Papers
-from quenched.explorer.places import Places, Stale, WarmUp, timed
+from quenched.core.errors import InputError, reason
+from quenched.explorer.kept import Kept
+from quenched.explorer.places import Stale, listen, timed
 from quenched.explorer.shelf import MOST_BYTES, Shelf
-from quenched.explorer.views import GROWING, describe, views, warm_up
+
+if TYPE_CHECKING:
+    from quenched.explorer.desk import Desk
 
 HERE = ("127.0.0.1", "localhost", "[::1]")
 """Names of this machine that only its own users can reach."""
 PAGE = {
     "/": ("index.html", "text/html"), "/style.css": ("style.css", "text/css"),
     **{f"/{name}.js": (f"{name}.js", "text/javascript")
-       for name in ("main", "chart", "knobs", "map", "trial", "tables", "priors", "papers")},
+       for name in ("main", "chart", "knobs", "map", "trial", "tables", "energy", "priors", "papers")},
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }  # fmt: skip
 """The files of the page, by address; there are no others."""
@@ -47,6 +51,8 @@ POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'sel
 PORTS = 20
 """Ports that are tried, one after the other, if none is asked for."""
 FIRST_PORT = 8421
+LOADING = {"done": 0, "of": 1, "now": "loading the sciences", "ready": []}
+"""What is ready before anything is."""
 
 
 class Refused(Exception):
@@ -63,13 +69,32 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, host: str, port: int, papers: Path):
+    def __init__(self, host: str, port: int, papers: Path, *, warm: bool = True):
+        self.shelf = Shelf()  # first: a server that gets no address closes itself
+        self.kept = Kept(cache() / "explorer.json")
+        self._desk: concurrent.futures.Future[Desk] = concurrent.futures.Future()
         super().__init__((host, port), Handler)
-        self.shelf = Shelf()
-        self.views = views(self.shelf, Papers(papers))
-        self.places = Places(self.views, GROWING)
-        self.warm_up = WarmUp(self.places, warm_up())
         self.names = {*HERE, host, socket.gethostname().lower()}
+        threading.Thread(target=self._load, args=(papers, warm), daemon=True, name="desk").start()
+
+    def _load(self, papers: Path, warm: bool) -> None:
+        """Import what answers questions, while the page is already served."""
+        try:
+            from quenched.explorer.desk import Desk
+
+            self._desk.set_result(Desk(self.shelf, papers, self.kept, warm=warm))
+        except BaseException as error:  # told to whoever asks
+            self._desk.set_exception(error)
+
+    @property
+    def desk(self) -> Desk:
+        """What answers questions; waits until it is there."""
+        return self._desk.result()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether questions can be answered."""
+        return self._desk.done()
 
     def is_called(self, host: str) -> bool:
         """Whether a request was meant for this server: other names may be made to lead here by whoever owns them."""
@@ -78,13 +103,15 @@ class Server(http.server.ThreadingHTTPServer):
             return False
         with contextlib.suppress(ValueError):
             ipaddress.ip_address(name.strip("[]"))
-            return self.server_address[0] not in HERE or name in HERE
+            return not is_here(str(self.server_address[0])) or is_here(name)
         return name.lower() in self.names
 
     def server_close(self) -> None:
         """Close, and remove what was dropped."""
         super().server_close()
         self.shelf.close()
+        if self.is_loaded and self._desk.exception() is None:
+            self.desk.warm_up.stop()
 
     @property
     def address(self) -> str:
@@ -150,9 +177,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body = importlib.resources.files("quenched.explorer").joinpath("page", name).read_bytes()
             return self._send(body, f"{kind}; charset=utf-8")
         if where.path == "/about":
-            return self._send_json(describe())
+            known = None if self.server.is_loaded else self.server.kept.about
+            return self._send_json(known or self.server.desk.about)
         if where.path == "/ready":
-            return self._send_json(self.server.warm_up.state())
+            ready = self.server.desk.warm_up.state() if self.server.is_loaded else LOADING
+            return self._send_json(ready)
         if where.path == "/save":
             return self._save(dict(urllib.parse.parse_qsl(where.query)))
         raise Refused(HTTPStatus.NOT_FOUND, "There is nothing at this address.")
@@ -170,21 +199,30 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json":
             raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "A question must be JSON, but it is not.")
         asked = self._read_json(self._read(MOST_QUESTION, "A question"))
+        if (kept := self._kept(asked)) is not None:
+            self._send_json(kept)
+            return
         view, state = self._question(asked)
         serial = asked.get("serial", 0)
         who = {name: str(asked.get(name, ""))[:64] for name in ("client", "slot")}
-        answer, seconds, spent = timed(lambda: self.server.places.answer(
+        answer, seconds, spent = timed(lambda: self.server.desk.places.answer(
             view, state, **who, serial=serial if isinstance(serial, int) else 0, patient=asked.get("patient") is True,
         ))  # fmt: skip
         spent = {"seconds": round(seconds, 4), "processor": round(spent, 4)}
-        self._send_json(answer.numbers | {"script": answer.script, "spent": spent})
+        self._send_json(answer.told | {"spent": spent})
+
+    def _kept(self, asked: Any) -> dict[str, Any] | None:
+        """The answer of an earlier start, while there is no other."""
+        if self.server.is_loaded or not isinstance(asked, dict) or not isinstance(asked.get("state"), dict):
+            return None
+        found = self.server.kept.find(str(asked.get("view")), asked["state"])
+        return None if found is None else found | {"spent": {"seconds": 0.0, "processor": 0.0}}
 
     def _question(self, asked: Any) -> tuple[str, dict[str, Any]]:
         """The view and the state of a question."""
-        if not isinstance(asked, dict) or asked.get("view") not in self.server.views:
-            raise Refused(
-                HTTPStatus.BAD_REQUEST, f"A question must be for one of {', '.join(self.server.views)}, but it is not."
-            )
+        known = self.server.desk.views
+        if not isinstance(asked, dict) or asked.get("view") not in known:
+            raise Refused(HTTPStatus.BAD_REQUEST, f"A question must be for one of {', '.join(known)}, but it is not.")
         state = asked.get("state", {})
         if not isinstance(state, dict):
             raise Refused(HTTPStatus.BAD_REQUEST, "A question must have a state, but it has none.")
@@ -216,7 +254,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         view, state = self._question(
             {"view": asked.get("view"), "state": self._read_json(asked.get("state", "").encode())}
         )
-        answer = self.server.places.answer(view, state)
+        answer = self.server.desk.places.answer(view, state)
         if answer.result is None:
             raise InputError(f"The answer of {view} must be a dataset to be saved, but it is none.")
         with tempfile.TemporaryDirectory() as folder:
@@ -257,46 +295,51 @@ def start(host: str = "127.0.0.1", port: int | None = None, *, papers: Path | No
         InputError: if the address cannot be had.
     """
     progress.silence()
-    papers = default_folder() if papers is None else papers
+    papers = cache() / "papers" if papers is None else papers
     ports, failed = range(FIRST_PORT, FIRST_PORT + PORTS) if port is None else [port], ""
     for one in ports:
         try:
-            server = Server(host, one, papers)
+            server = Server(host, one, papers, warm=warm)
         except (OSError, OverflowError) as error:
-            failed = str(error)
+            failed = reason(error)
             continue
         threading.Thread(target=server.serve_forever, daemon=True, name="explorer").start()
-        if warm:
-            server.warm_up.start()
         return server
-    asked = f"{host}:{port}" if port is not None else f"{host}, ports {ports[0]} to {ports[-1]}"
+    asked = f"{host}:{port}" if port is not None else f"{host}, ports {ports[0]} to {ports[-1]},"
     raise InputError(f"The explorer must have a free address, but {asked} cannot be had ({failed}).")
 
 
-def default_folder() -> Path:
-    """Where papers are kept that were computed again."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quenched" / "papers"
+def cache() -> Path:
+    """Where is kept what may be computed again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "quenched"
 
 
-def serve(host: str = "127.0.0.1", port: int | None = None, *, papers: Path | None = None, browse: bool = True) -> None:
-    """Serve the explorer until it is interrupted.
+def is_here(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    return host.lower() in HERE
 
-    Args:
-        host: the address of a network interface; by default only this machine can ask.
-        port: by default the first one that is free from 8421 on.
-        papers: the folder of a reproduction, whose claims are shown.
-        browse: whether to open the page in the browser.
-    """
-    server = start(host, port, papers=papers)
-    print(f"The explorer is at {server.address} (stop with Ctrl-C).", flush=True)
-    if host not in HERE:
-        print(f"It answers whoever can reach {host}: there is no password.", file=sys.stderr, flush=True)
-    if browse:
-        webbrowser.open(server.address)
+
+def browse(address: str) -> bool:
+    """Open a page in the browser, unless there is only one that would take over the terminal."""
     try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        print("Stopped.", flush=True)
-    finally:
-        server.shutdown()
-        server.server_close()
+        found = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return type(found) is not webbrowser.GenericBrowser and found.open(address)
+
+
+def wait(server: Server) -> NoReturn:
+    """Wait until an interrupt, or until the process is asked to end; then close the server and end the process.
+
+    Threads that compile cannot be told to stop, and an interpreter that ends in the usual way would abort in them.
+    """
+    with contextlib.suppress(KeyboardInterrupt):
+        listen()
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        while True:
+            threading.Event().wait(3600.0)  # a wait without an end would not hear an interrupt on every system
+    server.server_close()
+    sys.stdout.flush()
+    os._exit(0)

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
 
 from quenched import io
-from quenched.core.types import InputError, printable
+from quenched.core.errors import InputError, printable
 
 MOST_BYTES = 20 * 2**20
 """Bytes of a table."""

@@ -104,7 +104,7 @@ def forecast(state: State, shelf: Shelf) -> Answer:
               f"found = quenched.forecast({_source(model)}, {chosen}, examples={write(sizes)}, random_state=0)\n"
               "print(found.error.values)")  # fmt: skip
     numbers = {
-        "x": plain(found["examples"].values), "refused": [str(one) for one in found["refused"].values],
+        "x": plain(found["examples"].values), "unknown": [str(one) for one in found["refused"].values],
         "measured": {"x": plain(found["size"].values), "error": plain(found["curve_error"].values),
                      "stderr": plain(found["curve_stderr"].values)},
         **{name: plain(found[name].values) for name in ("error", "error_low", "error_high")},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import xarray as xr
 
 import quenched
 from quenched.core.types import InputError
-from quenched.explorer.answers import Answer, State, plain, write
+from quenched.explorer.answers import Answer, Spaced, State, evaluate, plain, write
 from quenched.explorer.phases import cut
 from quenched.explorer.systems import System, find
 
@@ -19,6 +20,8 @@ SIZES = (50, 200, 800)
 """Dimensions N that are offered."""
 STEPS = (10, 20, 40, 80, 160, 320)
 """Numbers of runs that a simulation grows through; ten are the fewest that a comparison takes."""
+LINE = 97
+"""Points of the line between them."""
 MEASURED = 6
 """Points at which is simulated."""
 COMPARED = {"mixtures": ("r", "q", "error"), "outliers": ("R", "Q"), "prototypes": ("error", "R")}
@@ -62,6 +65,24 @@ def trial(state: State, folder: Path) -> Answer:
     }  # fmt: skip
     return Answer({"along": name, "points": points, "size": size, "runs": runs, "failed": plain(_failed(found)),
                    "shown": shown, "note": note} | said, script, found)  # fmt: skip
+
+
+def theory(state: State) -> Answer:
+    """The line of the theory on which the simulation of the same state should land."""
+    system, at = find(state)
+    name, points, theory_only, note = _points(system, at, state)
+    low = 0.0 if name == "alpha" else points[0]
+    fine = Spaced(low, points[-1], LINE, also=tuple(points))
+    law, rule = system.ask(at)
+    fixed = {} if name == "alpha" else {"alpha": at["alpha"]}
+    curve = system.science.curve(law, rule, **fixed, **{name: evaluate(fine)}, **theory_only)
+    given = ", ".join(f"{key}={write(value)}" for key, value in [*fixed.items(), (name, fine), *theory_only.items()])
+    variables = COMPARED[system.package]
+    script = (f"import numpy as np\nfrom quenched import {system.package}\nlaw, rule = {write(law)}, {write(rule)}\n"
+              f"curve = {system.package}.curve(law, rule, {given})\nprint(curve)")  # fmt: skip
+    return Answer({"along": name, "x": plain(curve[name].values), "note": note,
+                   "names": {variable: _names(curve, variable, name) for variable in variables},
+                   "shown": {variable: _flat(curve, variable) for variable in variables}}, script, curve)  # fmt: skip
 
 
 def _one_of(state: State, name: str, among: tuple[int, ...]) -> int:
@@ -112,6 +133,12 @@ def _flat(data: xr.Dataset, name: str) -> list[Any]:
     """A variable by point: a list, or a list for each of its components."""
     values = data[name].values
     return plain(np.moveaxis(values, 0, -1).reshape(-1, len(values)) if values.ndim > 1 else values[None])
+
+
+def _names(data: xr.Dataset, name: str, along: str) -> list[str]:
+    """The components of a variable, as the papers index them: by signs of prototype and cluster."""
+    axes = [data[dim].values for dim in data[name].dims if dim != along]
+    return [name + "".join("+" if one > 0 else "−" for one in signs) for signs in itertools.product(*axes)]
 
 
 def _failed(found: xr.Dataset) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from quenched.core.results import version
-from quenched.explorer import phases, priors, tables, trial
-from quenched.explorer.answers import State, View
+from quenched.explorer import energies, phases, priors, tables, trial
+from quenched.explorer.answers import State, View, turn
 from quenched.explorer.claims import Papers
 from quenched.explorer.shelf import BUNDLED, MOST_BYTES, Shelf
 from quenched.explorer.systems import PRESETS, SYSTEMS
@@ -20,11 +20,12 @@ def views(shelf: Shelf, papers: Papers) -> dict[str, View]:
     """All views, by their names in questions."""
     return {
         "cut": phases.cut, "lines": phases.lines, "flow": phases.flow,
-        "trial": lambda state: trial.trial(state, shelf.runs),
+        "theory": trial.theory, "trial": lambda state: trial.trial(state, shelf.runs),
         "table": lambda state: tables.describe(state, shelf), "density": lambda state: tables.density(state, shelf),
         "forecast": lambda state: tables.forecast(state, shelf),
         "doubtful": lambda state: tables.doubtful(state, shelf),
         "clusters": lambda state: tables.clusters(state, shelf), "field": priors.field, "well": priors.well,
+        "energy": energies.energy,
         "claims": papers.claims, "decide": papers.decide,
     }  # fmt: skip
 
@@ -34,7 +35,8 @@ def describe() -> dict[str, Any]:
     return {
         "version": version(), "systems": {name: system.describe() for name, system in SYSTEMS.items()},
         "presets": PRESETS, "sizes": trial.SIZES, "steps": trial.STEPS, "tables": BUNDLED, "bytes": MOST_BYTES,
-        "learners": tables.LEARNERS, "priors": priors.describe(), "papers": reproduction.papers(),
+        "learners": tables.LEARNERS, "priors": priors.describe(), "energies": energies.describe(),
+        "papers": reproduction.papers(),
     }  # fmt: skip
 
 
@@ -49,4 +51,5 @@ def warm_up() -> list[tuple[str, str, State]]:
         ("Tables: densities", "density", {"table": "iris", "column": "petal length (cm)"}),
         ("Tables: forecasts", "forecast", {"table": "diabetes", "target": "target"}),
         ("Tables: clusters", "clusters", {"table": "iris"}),
+        ("Your energy", "energy", {"formula": energies.ENERGIES["logistic"], "knobs": turn(energies.KNOBS, {})}),
     ]  # fmt: skip

@@ -3,10 +3,11 @@ import { h } from "./chart.js";
 import * as map from "./map.js";
 import * as trial from "./trial.js";
 import * as tables from "./tables.js";
+import * as energy from "./energy.js";
 import * as priors from "./priors.js";
 import * as papers from "./papers.js";
 
-const TABS = { map: ["Map", map], run: ["Run it", trial], table: ["Your table", tables], priors: ["Priors", priors], papers: ["Papers", papers] };
+const TABS = { map: ["Map", map], run: ["Run it", trial], table: ["Your table", tables], energy: ["Your energy", energy], priors: ["Priors", priors], papers: ["Papers", papers] };
 const client = crypto.randomUUID();
 let serial = 0, current = null;
 const main = document.getElementById("content");
@@ -79,11 +80,13 @@ export class Tools {
       h("button", { type: "button", onclick: () => copy(location.href, "Copied the link") }, "Copy link"),
       h("button", { type: "button", "data-png": name, onclick: async () => this.chart.svg && save(await this.chart.png(), `quenched-${name}.png`) }, "PNG"),
       h("button", { type: "button", "data-netcdf": name, onclick: () => this.netcdf() }, "netCDF"));
-    this.node = h("div", { class: "tools" }, this.buttons, this.details);
+    this.warned = h("p", { class: "note warned", "data-warned": name });
+    this.node = h("div", { class: "tools" }, this.warned, this.buttons, this.details);
     this.set(null, null, "");
   }
 
-  set(view, state, script) {
+  set(view, state, script, warned = []) {
+    this.warned.textContent = warned.join(" ");
     this.view = view; this.state = state; this.script = script ?? "";
     this.code.textContent = this.script;
     this.node.hidden = !this.script;

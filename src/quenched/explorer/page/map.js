@@ -34,10 +34,11 @@ export function open(root, given) {
     h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Learning curve")), ui.flow, ui.flowNote),
     h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Overlaps")), ui.overlaps));
   root.append(h("h1", {}, "Where does learning work?"), ui.lead, h("div", { class: "layout" },
-    h("aside", { class: "card first" }, h("label", { class: "field" }, "System", ui.system), h("label", { class: "field" }, "Presets", ui.preset), ui.knobs,
+    h("aside", { class: "card first" }, h("label", { class: "field" }, "System", ui.system), h("label", { class: "field" }, "Presets", ui.preset)),
+    h("div", { class: "pictures" }, ui.problems, ui.phases, ui.curves),
+    h("aside", { class: "card" }, ui.knobs,
       h("div", { class: "head" }, h("h2", {}, "Values at the dot"), ui.status), ui.table,
-      h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => go("run", { system, knobs: values }) }, "Simulate here"))),
-    h("div", {}, ui.problems, ui.phases, ui.curves)));
+      h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => go("run", { system, knobs: values }) }, "Simulate here")))));
   diagram = new Chart(ui.diagram, { height: 420, label: "Phase diagram" });
   wells = new Chart(ui.wells, { height: 330, label: "States as wells at their free energies" });
   cutChart = new Chart(ui.cut, { height: 330, label: "Order parameter along the cut" });
@@ -96,7 +97,7 @@ function refresh(done) {
 async function request(view, done) {
   if (busy) { queued = view; return; }
   busy = true; queued = null;
-  status("computing …");
+  if (done || ui.status.textContent !== "interpolated") status("computing …");
   const asked = question(), answer = await ask(view, asked);
   busy = false;
   if (answer && asked.system === system) {
@@ -276,7 +277,7 @@ function showState(states, exact) {
   const rows = [...Object.entries(info().readings), ["stability", "stability (below 1 holds)"]];
   ui.table.replaceChildren(names.length ? h("div", { class: "scroll" }, h("table", { "data-values": "" },
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), names.map((n) => h("th", { scope: "col" }, n.replace("_", " "))))),
-    h("tbody", {}, rows.map(([r, words]) => h("tr", {}, h("th", { scope: "row", title: words }, r), names.map((n) => h("td", { "data-value": `${n}.${r}` }, number(states[n][r])))))))) : h("p", { class: "note" }, "No state was found here."));
+    h("tbody", {}, rows.map(([r, words]) => h("tr", {}, h("th", { scope: "row", title: words }, r), names.map((n) => h("td", { "data-value": `${n}.${r}`, title: states[n][r] }, number(states[n][r])))))))) : h("p", { class: "note" }, "No state was found here."));
   const [, yk] = info().knobs, first = Object.keys(info().readings)[0];
   ui.ballWords.textContent = !ball ? "" : jump ? `The ${before.replace("_", " ")} state has ended: the ball went to the ${ball.replace("_", " ")} one, of least free energy.`
     : ball === lowest ? `The ball is in the ${ball.replace("_", " ")} state, which has the least free energy here.`
@@ -327,6 +328,6 @@ function drawFlow(answer) {
   overlapChart.draw({ x, y: { ...extent(shown.flatMap(([, v]) => v)), label: "overlap" }, layers: shown.map(([name, v], i) => ({ kind: "line", colour: i % 7, dash: name[0] === "Q" ? "6 4" : null, points: points(v), name })) });
   ui.flowNote.textContent = [answer.why, answer.lost.length ? `The curve ends early: ${answer.lost.join(", ")}.` : "", "R: overlap of a prototype with a cluster's centre; Q: of prototypes with each other."].filter(Boolean).join(" ");
   const last = answer.error[answer.error.length - 1];
-  ui.table.replaceChildren(h("table", { "data-values": "" }, h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, `error at α = ${number(values.alpha)}`), h("td", { "data-value": "error" }, number(last))),
+  ui.table.replaceChildren(h("table", { "data-values": "" }, h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, `error at α = ${number(values.alpha)}`), h("td", { "data-value": "error", title: last }, number(last))),
     h("tr", {}, h("th", { scope: "row" }, "in the end"), h("td", {}, number(answer.end))), h("tr", {}, h("th", { scope: "row" }, "best possible"), h("td", {}, number(answer.best))))));
 }

@@ -9,7 +9,7 @@ export function open(root, given) {
   ui = { papers: h("div", { class: "buttons" }), filters: h("div", { class: "buttons" }), title: h("h2"), reference: h("p", { class: "small" }), list: h("div", { class: "stack" }), problems: h("div") };
   ui.papers.append(...about.papers.map((name) => h("button", { type: "button", "data-paper": name, onclick: () => { state.paper = name; load(); } }, name)));
   root.append(h("h1", {}, "What became of the papers' claims?"), h("p", { class: "lead" }, "Every number and statement of five papers that can be checked, ours beside it. No verdict is typed: comparisons of numbers decide."),
-    h("div", { class: "layout" }, h("aside", { class: "card first" }, ui.papers, h("div", { class: "head" }, h("h2", {}, "Verdict")), ui.filters), h("div", {}, ui.problems, h("div", { class: "card" }, ui.title, ui.reference), h("br"), ui.list)));
+    h("div", { class: "layout" }, h("aside", { class: "card first" }, ui.papers, ui.filters), h("div", {}, ui.problems, h("div", { class: "card" }, ui.title, ui.reference), h("br"), ui.list)));
 }
 
 export function show(given) {
@@ -48,7 +48,7 @@ function waiting(answer) {
 function draw() {
   const counts = Object.fromEntries(known.verdicts.map((v) => [v, known.claims.filter((c) => c.verdict === v).length]));
   const button = (verdict, words) => h("button", { type: "button", "aria-pressed": String(state.verdict === verdict), "data-verdict": verdict, onclick: () => { state.verdict = verdict; remember("papers", state); draw(); } }, words);
-  ui.filters.replaceChildren(button("", `all ${known.claims.length}`), ...known.verdicts.map((v) => button(v, `${v} ${counts[v]}`)));
+  ui.filters.replaceChildren(h("h2", { class: "wide" }, "Verdict"), button("", `all ${known.claims.length}`), ...known.verdicts.map((v) => button(v, `${v} ${counts[v]}`)));
   const order = ["refuted", "corrected", "not decidable", "reproduced"], shown = known.claims.filter((c) => !state.verdict || c.verdict === state.verdict).sort((a, b) => order.indexOf(a.verdict) - order.indexOf(b.verdict));
   ui.list.replaceChildren(...(shown.length ? shown.map(claim) : [h("div", { class: "card empty" }, "No claim has this verdict.")]));
 }

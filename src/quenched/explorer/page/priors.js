@@ -13,11 +13,11 @@ export function open(root, given) {
   ui = { kinds: h("div", { class: "buttons" }), knobs: h("div"), problems: h("div"), words: h("p", { "data-words": "", role: "status" }), chart: h("div"), second: h("div"), note: h("p", { class: "note" }) };
   ui.buttons = Object.entries(KINDS).map(([kind, words]) => h("button", { type: "button", "data-kind": kind, onclick: () => { if (state.kind !== kind) set({ kind, points: [] }); } }, words));
   ui.kinds.append(...ui.buttons);
-  ui.prior = h("div", {}, pickOne("order", about.orders, "Smooth: little"), tick("periodic", "& periodic"), tick("symmetric", "& symmetric about the middle"), pickOne("shape", about.shapes, "& near this shape"), pickOne("other", about.shapes, "| or that shape"));
+  ui.prior = h("div", {}, h("h2", {}, "The prior"), pickOne("order", about.orders, "Smooth: little"), tick("periodic", "& periodic"), tick("symmetric", "& symmetric about the middle"), pickOne("shape", about.shapes, "& near this shape"), pickOne("other", about.shapes, "| or that shape"));
   ui.example = h("div", { class: "buttons" }, about.wells.map((w) => h("button", { type: "button", "data-example": w, onclick: () => { state.points = []; state.example = w; ask_(); } }, `200 positions in a ${w}`)));
   root.append(h("h1", {}, "What do you know before you look?"), h("p", { class: "lead" }, "Tap on the picture to draw data. Say what else is known, in words, and see the field and its band move."),
-    h("div", { class: "layout" }, h("aside", { class: "card first" }, ui.kinds, h("div", { class: "head" }, h("h2", {}, "The prior")), ui.prior, ui.example, ui.knobs, h("div", { class: "buttons" }, h("button", { type: "button", "data-undo": "", onclick: () => { state.points.pop(); state.example = ""; ask_(); } }, "Undo"), h("button", { type: "button", onclick: () => { state.points = []; state.example = ""; ask_(); } }, "Clear"))),
-      h("div", { class: "stack" }, ui.problems, h("section", { class: "card", "aria-label": "Field" }, ui.words, ui.chart, ui.note), ui.secondCard = h("section", { class: "card", "aria-label": "Density of positions" }, h("div", { class: "head" }, h("h2", {}, "Density of positions")), ui.second))));
+    h("div", { class: "layout" }, h("aside", { class: "card first" }, ui.kinds, ui.example, h("div", { class: "buttons" }, h("button", { type: "button", "data-undo": "", onclick: () => { state.points.pop(); state.example = ""; ask_(); } }, "Undo the last point"), h("button", { type: "button", onclick: () => { state.points = []; state.example = ""; ask_(); } }, "Clear"))),
+      h("div", { class: "stack pictures" }, ui.problems, h("section", { class: "card", "aria-label": "Field" }, ui.words, ui.chart, ui.note), ui.secondCard = h("section", { class: "card", "aria-label": "Density of positions" }, h("div", { class: "head" }, h("h2", {}, "Density of positions")), ui.second)), h("aside", { class: "card" }, ui.prior, ui.knobs)));
   chart = new Chart(ui.chart, { height: 400, label: "Field with its band" });
   second = new Chart(ui.second, { height: 240, label: "Density of positions" });
   tools = new Tools(chart, "field");
@@ -68,7 +68,7 @@ async function ask_() {
   if (answer && kind === state.kind) {
     refusal(ui.problems, answer.refused);
     ui.chart.classList.toggle("old", Boolean(answer.refused));
-    tools.set(view, asked, answer.refused ? "" : answer.script);
+    tools.set(view, asked, answer.refused ? "" : answer.script, answer.warned);
     if (answer.refused) blank(); else if (view === "well") drawWell(answer); else draw(answer);
   }
   if (again) ask_();

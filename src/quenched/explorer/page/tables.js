@@ -85,7 +85,7 @@ async function answerOf(name, asked) {
   part.host.classList.remove("old");
   refusal(part.box, answer.refused);
   part.note.textContent = "";
-  part.tools.set(name, asked, answer.refused ? "" : answer.script);
+  part.tools.set(name, asked, answer.refused ? "" : answer.script, answer.refused ? [] : answer.warned.map((w) => w.replace("column 0", asked.column ?? "column 0")));
   if (answer.refused) { part.chart.clear(" "); return null; }
   return answer;
 }
@@ -93,7 +93,9 @@ async function answerOf(name, asked) {
 async function density() {
   const answer = await answerOf("density", { table: state.table, column: state.column });
   if (!answer) return;
-  const values = answer.x, first = values.findIndex((_, i) => answer.high[i] > 1e-3 * Math.max(...answer.density)), last = values.length - 1 - [...answer.high].reverse().findIndex((v) => v > 1e-3 * Math.max(...answer.density));
+  // beyond the rows only the prior speaks: little of that is drawn
+  const values = answer.x, ends = [answer.edges[0], answer.edges[answer.edges.length - 1]], beyond = 0.1 * (ends[1] - ends[0]);
+  const first = Math.max(0, values.findIndex((v) => v >= ends[0] - beyond)), last = values.findLastIndex((v) => v <= ends[1] + beyond);
   parts.density.chart.draw({ x: { low: values[first], high: values[last], label: state.column }, y: { ...extent([...answer.high.slice(first, last), ...answer.histogram].filter((v) => v < 3 * Math.max(...answer.density)), { zero: true }), label: "probability density" }, layers: [
     { kind: "bars", colour: 6, edges: answer.edges, heights: answer.histogram, name: "histogram" },
     { kind: "band", colour: 0, points: values.map((v, i) => [v, answer.low[i], answer.high[i]]), name: `${Math.round(100 * answer.level)}% band` },
@@ -118,7 +120,7 @@ async function forecast() {
   const met = t && good.find(([x]) => x === t.rows), words = [GRADES[answer.grade] ?? answer.grade, ...answer.reasons.split("\n")];
   if (met) words.push(`From ${answer.rows} of ${t.rows} rows: ${number(met[1], 3)} forecast for all of them (${number(met[2], 3)} to ${number(met[3], 3)}); the truth is ${number(t.all, 3)}, ${t.all >= met[2] && t.all <= met[3] ? "inside" : "outside"}.`);
   else if (good.length) { const last = good[good.length - 1]; words.push(`Error on new rows with ${last[0].toLocaleString("en")} rows: ${number(last[1], 3)} (${number(last[2], 3)} to ${number(last[3], 3)}).`); }
-  const none = answer.refused.find?.((r) => r); if (none) words.push(none);
+  const none = answer.unknown.find((r) => r); if (none) words.push(none);
   parts.forecast.note.textContent = words.filter(Boolean).join(" ");
 }
 

@@ -3,7 +3,7 @@ import { Chart, extent, h, number } from "./chart.js";
 import { Knobs } from "./knobs.js";
 import { ask, drop, go, parse, refusal, remember, shared, Tools } from "./main.js";
 
-let about, ui, knobs, system, values, size, sizes, charts, tools, running = 0, found = new Map();
+let about, ui, knobs, system, values, size, sizes, charts, tools, running = 0, found = new Map(), theory = null;
 const info = () => about.systems[system];
 
 export function open(root, given) {
@@ -17,11 +17,11 @@ export function open(root, given) {
   ui.sizes.append(...sizes);
   root.append(h("h1", {}, "Does the learner do what the theory says?"),
     h("p", { class: "lead" }, "The learner itself is run on random data, again and again. Its mean lands on the line of the theory, which was computed without any training; with more runs the error bars shrink, and in higher dimension so does what is left between them."),
-    h("div", { class: "layout" }, h("aside", { class: "card first" }, h("label", { class: "field" }, "System", ui.system), ui.knobs, h("p", { class: "small" }, "Dimension of the data"), ui.sizes, h("div", { class: "buttons" }, ui.begin, h("button", { type: "button", onclick: () => go("map", { system, knobs: values }) }, "See the map"))),
-      h("div", { class: "stack" }, ui.problems, h("section", { class: "card", "aria-label": "Agreement" }, h("div", { class: "head" }, h("h2", {}, "Agreement")), ui.p, ui.words, ui.note, ui.compare), h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Theory and simulation")), ui.charts))));
+    h("div", { class: "layout" }, h("aside", { class: "card first" }, h("label", { class: "field" }, "System", ui.system), h("p", { class: "small" }, "Dimension of the data"), ui.sizes, h("div", { class: "buttons" }, ui.begin, h("button", { type: "button", onclick: () => go("map", { system, knobs: values }) }, "See the map"))),
+      h("div", { class: "stack pictures" }, ui.problems, h("section", { class: "card", "aria-label": "Agreement" }, h("div", { class: "head" }, h("h2", {}, "Agreement")), ui.p, ui.words, ui.note, ui.compare), h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Theory and simulation")), ui.charts)), h("aside", { class: "card" }, ui.knobs)));
   tools = new Tools(null, "trial");
   ui.charts.after(tools.node);
-  knobs = new Knobs(ui.knobs, (now, done) => { stop(); values = { ...now }; found = new Map(); if (done) { address(); paint(); } });
+  knobs = new Knobs(ui.knobs, (now, done) => { stop(); values = { ...now }; found = new Map(); if (done) { address(); paint(); line(); } });
   system = null;
 }
 
@@ -37,7 +37,18 @@ function set(name, given, n) {
   values = Object.fromEntries(info().knobs.map((k) => [k.name, typeof given[k.name] === "number" ? given[k.name] : k.value]));
   ui.system.value = system;
   knobs.show(info().knobs, values);
+  theory = null;
   address();
+  paint();
+  line();
+}
+
+// The line of the theory is there before anything is run.
+async function line() {
+  const answer = await ask("theory", { system, knobs: { ...values } });
+  if (!answer) return;
+  theory = answer.refused ? false : answer;
+  refusal(ui.problems, answer.refused);
   paint();
 }
 
@@ -72,8 +83,8 @@ function paint() {
   if (!one) {
     ui.p.replaceChildren(h("p", { class: "empty" }, `Press Run: the learner is run in ${size} dimensions, first 10 times, then more.`));
     ui.words.textContent = ""; ui.note.textContent = "";
-    ui.charts.replaceChildren(); charts = null; tools.set(null, null, "");
-    return;
+    tools.set(null, null, "");
+    return draw(null);
   }
   const failed = one.failed ? `${one.failed} runs failed.` : "";
   ui.p.replaceChildren(
@@ -82,19 +93,34 @@ function paint() {
     h("div", {}, h("div", { class: "figure" }, chance(one.exact)), "p-value without allowance"));
   ui.words.textContent = one.exact.refused ?? `${one.rounded.passed ? "Chance explains what is left." : "Chance does not explain what is left."} Largest deviation ${number(one.exact.largest, 3)} standard errors, at ${one.exact.where}. ${failed}`;
   ui.note.textContent = one.note;
-  tools.set("trial", one.asked, one.script);
-  const names = Object.keys(one.shown);
+  tools.set("trial", one.asked, one.script, one.warned);
+  draw(one);
+}
+
+// A line without a slope across a jump.
+function broken(x, line) {
+  const steps = line.slice(1).map((v, i) => Math.abs(v - line[i])), sorted = steps.filter(Number.isFinite).sort((a, b) => a - b);
+  const room = extent(line, { pad: 0 }), usual = sorted[Math.floor(sorted.length / 2)] ?? 0;
+  return line.flatMap((v, i) => (i && steps[i - 1] > Math.max(0.3 * (room.high - room.low), 8 * usual) ? [null, [x[i], v]] : [[x[i], v]]));
+}
+
+// The line of the theory, and the simulation on it if there is one.
+function draw(one) {
+  if (!one && !theory) { ui.charts.replaceChildren(h("p", { class: "empty" }, theory === null ? "Computing the theory …" : "The theory has no answer at these knobs.")); charts = null; return; }
+  const names = Object.keys((one ?? theory).shown);
   if (!charts || charts.map((c) => c.name).join() !== names.join()) {
     ui.charts.replaceChildren();
     charts = names.map((name) => { const host = h("div"), box = h("div", {}, host); ui.charts.append(box); return { name, chart: new Chart(host, { height: 300, label: `${name}: theory and simulation` }) }; });
     tools.chart = charts[0].chart;
   }
-  const knob = info().knobs.find((k) => k.name === one.along);
+  const along = (one ?? theory).along, knob = info().knobs.find((k) => k.name === along);
+  const x = theory?.x ?? one.points, lines = (name) => theory?.shown[name] ?? one.shown[name].theory;
   for (const { name, chart } of charts) {
-    const shown = one.shown[name], all = shown.mean.flatMap((line, k) => line.flatMap((v, i) => [v + (shown.error[k][i] ?? 0), v - (shown.error[k][i] ?? 0)])).concat(shown.theory.flat());
-    const layers = shown.theory.flatMap((line, k) => [
-      { kind: "line", colour: k % 7, points: line.map((v, i) => [one.points[i], v]), name: k ? null : "theory (N → ∞), between these points straight" },
-      { kind: "dots", colour: k % 7, points: shown.mean[k].map((v, i) => [one.points[i], v, shown.error[k][i]]), name: k ? null : `simulation, N = ${one.size}, with standard errors` }]);
-    chart.draw({ x: { ...extent(one.points), label: `${knob.words}, ${knob.symbol}` }, y: { ...extent(all), label: info().readings[name] ?? name }, layers });
+    const shown = one?.shown[name], all = lines(name).flat();
+    if (shown) shown.mean.forEach((line, k) => line.forEach((v, i) => all.push(v + (shown.error[k][i] ?? 0), v - (shown.error[k][i] ?? 0))));
+    const each = theory?.names?.[name] ?? [], several = each.length > 1;
+    const layers = lines(name).map((line, k) => ({ kind: "line", colour: k % 7, points: along === "alpha" ? line.map((v, i) => [x[i], v]) : broken(x, line), name: several ? `theory, ${each[k]}` : k ? null : "theory (N → ∞)" }));
+    if (shown) layers.push(...shown.mean.map((line, k) => ({ kind: "dots", colour: k % 7, points: line.map((v, i) => [one.points[i], v, shown.error[k][i]]), name: k ? null : `simulation, N = ${one.size}, with standard errors` })));
+    chart.draw({ x: { ...extent(x), label: `${knob.words}, ${knob.symbol}` }, y: { ...extent(all), label: info().readings[name] ?? name }, layers });
   }
 }

@@ -1,0 +1,194 @@
+"""The view of an energy of one's own: a formula in the field of one example, and what a learner that minimises it does.
+
+A formula is read, not run: only numbers, y and Q, the four operations, powers and a few functions may occur in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from quenched import replica
+from quenched.core.types import InputError, double
+from quenched.explorer.answers import Answer, Knob, Spaced, State, evaluate, plain, turn, write
+
+KNOBS = (
+    Knob("alpha", "examples per dimension, at most", "α", 1.0, 50.0, 10.0, log=True),
+    Knob("separation", "distance of the classes from the middle", "m", 0.2, 4.0, 1.5),
+    Knob("ridge", "strength of the ridge", "λ", 0.01, 10.0, 1.0, log=True),
+)
+ENERGIES = {"logistic": "softplus(-y)", "hinge": "maximum(0, 1 - y)", "least squares": "(1 - y)**2 / 2",
+            "smooth step": "1 - tanh(y)", "exponential": "exp(-y)"}  # fmt: skip
+"""Formulas that are offered."""
+FUNCTIONS: dict[str, tuple[int, Callable[..., Any], str]] = {
+    "exp": (1, jnp.exp, "jnp.exp"), "log": (1, jnp.log, "jnp.log"), "sqrt": (1, jnp.sqrt, "jnp.sqrt"),
+    "tanh": (1, jnp.tanh, "jnp.tanh"), "abs": (1, jnp.abs, "jnp.abs"), "cos": (1, jnp.cos, "jnp.cos"),
+    "softplus": (1, jax.nn.softplus, "jax.nn.softplus"), "sigmoid": (1, jax.nn.sigmoid, "jax.nn.sigmoid"),
+    "maximum": (2, jnp.maximum, "jnp.maximum"), "minimum": (2, jnp.minimum, "jnp.minimum"),
+}  # fmt: skip
+"""Functions of a formula: how many arguments they take, what they are, and their names in Python."""
+KINKED = ("abs", "maximum", "minimum")
+LONGEST = 120
+"""Characters of a formula."""
+LARGEST = 6.0
+"""Of exponents, in absolute value."""
+LOW, POINTS = 0.1, 61
+"""The first sample size of a curve, and how many there are."""
+READINGS = ("cosine", "R", "Q", "free_energy", "stability")
+
+
+class Energy(NamedTuple):
+    """A formula that was read: the function, its Python and the fields at which it has a kink."""
+
+    function: Callable[[Any, Any], Any]
+    source: str
+    kinks: tuple[float, ...]
+
+
+class Ridge(eqx.Module):
+    """The ridge, with its strength as a number that may change without another compilation."""
+
+    strength: float
+
+    def __call__(self, R: Any, Q: Any) -> Any:
+        """Its part of what is minimised, over the dimension."""
+        return 0.5 * self.strength * Q
+
+
+def describe() -> dict[str, Any]:
+    """What the page has to know."""
+    return {"knobs": [vars(k) for k in KNOBS], "energies": ENERGIES, "functions": list(FUNCTIONS), "longest": LONGEST}
+
+
+@functools.lru_cache(maxsize=64)
+def read(formula: str) -> Energy:
+    """Read a formula.
+
+    Raises:
+        InputError: for anything but an energy.
+    """
+    if not formula.strip() or len(formula) > LONGEST:
+        raise InputError(f"An energy must have 1 to {LONGEST} characters, but it has {len(formula.strip())}.")
+    try:
+        tree = ast.parse(formula.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise InputError(f"An energy must be a formula such as softplus(-y), but {formula!r} is none.") from None
+    _check(tree)
+    source = f"lambda y, Q: {ast.unparse(_Named().visit(ast.parse(ast.unparse(tree))))}"
+    tree = _Real().visit(tree)
+    try:
+        function = _function(tree)
+        function(0.5, 1.0)
+        return Energy(function, source, _kinks(tree))
+    except ArithmeticError as error:
+        raise InputError(f"An energy must have a value, but {formula!r} has none ({error}).") from None
+
+
+def _check(node: ast.AST) -> None:
+    """Check that a part of a formula is one that may occur."""
+    match node:
+        case ast.BinOp(left, ast.Pow(), right):
+            power = right.operand if isinstance(right, ast.UnaryOp) else right
+            value = power.value if isinstance(power, ast.Constant) else None
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or not value <= LARGEST:
+                raise InputError(f"An exponent must be a number up to {LARGEST:g}, but it is {ast.unparse(right)}.")
+            _check(left)
+        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right):
+            _check(left)
+            _check(right)
+        case ast.UnaryOp(ast.USub() | ast.UAdd(), operand):
+            _check(operand)
+        case ast.Call(ast.Name(name), arguments, []) if name in FUNCTIONS and len(arguments) == FUNCTIONS[name][0]:
+            for one in arguments:
+                _check(one)
+        case ast.Name("y" | "Q"):
+            pass
+        case ast.Constant(value) if _is_number(value):
+            pass
+        case _:
+            raise InputError(f"An energy must be made of y, Q, numbers, + - * / ** and {', '.join(FUNCTIONS)}, but "
+                             f"it has {ast.unparse(node)!r}.")  # fmt: skip
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _function(tree: ast.expr) -> Callable[[Any, Any], Any]:
+    """A formula that was checked, as a function; it was checked that it names nothing but functions of a formula."""
+    given = [ast.arg("y"), ast.arg("Q")]
+    body = ast.Lambda(ast.arguments([], given, None, [], [], None, []), tree)
+    code = compile(ast.fix_missing_locations(ast.Expression(body)), "<energy>", "eval")
+    return eval(code, {name: one for name, (_, one, _) in FUNCTIONS.items()})
+
+
+class _Real(ast.NodeTransformer):
+    """Whole numbers as real ones, which do not grow without end; exponents stay, for they are small."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """Leave exponents alone."""
+        node.left = self.visit(node.left)
+        node.right = node.right if isinstance(node.op, ast.Pow) else self.visit(node.right)
+        return node
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        """A number as a real one."""
+        return ast.Constant(float(node.value))  # pyright: ignore[reportArgumentType]
+
+
+class _Named(ast.NodeTransformer):
+    """Functions by their names in Python."""
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Replace the name of a function."""
+        return ast.Name(FUNCTIONS[node.id][2] if node.id in FUNCTIONS else node.id)
+
+
+@double
+def _kinks(tree: ast.expr) -> tuple[float, ...]:
+    """The fields at which a formula has a kink; they are found where what meets there is linear in the field."""
+    found = set()
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in KINKED):
+            continue
+        first, *rest = node.args
+        difference = _function(ast.BinOp(first, ast.Sub(), rest[0]) if rest else first)
+        at = [float(difference(float(y), 1.0)) for y in range(3)]
+        slope = at[1] - at[0]
+        if slope == 0 or abs(at[2] - 2 * at[1] + at[0]) > 1e-9 or float(difference(0.0, 2.0)) != at[0]:
+            raise InputError(f"What meets in {ast.unparse(node)!r} must be linear in y, but it is not.")
+        found.add(-at[0] / slope)
+    return tuple(sorted(found))
+
+
+def energy(state: State) -> Answer:
+    """What a learner does that minimises an energy of one's own, over the number of examples."""
+    at, formula = turn(KNOBS, state.get("knobs", {})), state.get("formula", ENERGIES["logistic"])
+    if not isinstance(formula, str):
+        raise InputError(f"An energy must be a formula such as softplus(-y), but {formula!r} was given.")
+    found = read(formula)
+    problem = replica.Problem(found.function, replica.Classes(means=at["separation"]), Ridge(at["ridge"]),
+                              kinks=found.kinks)  # fmt: skip
+    alpha = Spaced(LOW, at["alpha"], POINTS, log=True)
+    curve = replica.curve(problem, alpha=evaluate(alpha))
+    kinks = f", kinks={write(found.kinks)}" if found.kinks else ""
+    script = ("import jax, jax.numpy as jnp, numpy as np\nfrom quenched import replica\n"
+              f"problem = replica.Problem({found.source}, replica.Classes(means={at['separation']!r}),\n"
+              f"                          lambda R, Q: 0.5 * {at['ridge']!r} * Q{kinks})\n"
+              f"curve = replica.curve(problem, alpha={write(alpha)})\nprint(curve.cosine.values)")  # fmt: skip
+    there = curve["outcome"].values.astype(str) == "converged"
+    readings = {name: plain(np.where(there, curve[name].values, np.nan)) for name in READINGS}
+    y = np.linspace(-3.0, 3.0, 121)
+    with jax.enable_x64(True):
+        shape = [float(found.function(float(one), 1.0)) for one in y]
+    return Answer({"x": plain(curve["alpha"].values), "broken": plain(there & ~(curve["stability"].values <= 1)),
+                   "lost": sorted({str(o) for o in curve["outcome"].values} - {"converged"}),
+                   "field": plain(y), "energy": plain(shape)} | readings, script, curve)  # fmt: skip
