@@ -97,6 +97,18 @@ def test_the_shipped_prior_is_small_fast_and_says_where_it_comes_from():
     assert (time.process_time() - start) / 10 < 0.02
 
 
+def test_looking_back_tells_curves_that_came_as_foretold_from_those_that_did_not():
+    h, n = np.array([1.0, 2.0]), np.geomspace(25, 6400, 200)
+    fair, bent = (features.read(n, e, 0.01 * e, None) for e in (n**-0.6, np.maximum(n**-0.6, 1600**-0.6)))
+    as_told, surprising = (features._looked_back(curve, h).reshape(len(features.BACK), 5, 2) for curve in (fair, bent))
+    np.testing.assert_allclose(as_told[:3, 3:], 0.0, atol=0.03)  # no forecast changed, none was wrong
+    assert np.all(surprising[2, 4] > 0.4)  # two octaves back, the floor had not been reached
+    for curve in (fair, bent):
+        assert np.all(np.isfinite(features.ahead(curve, np.array(AHEAD))))
+    short = features.read(N[-7:], N[-7:] ** -0.6, None, None)
+    assert np.all(features._looked_back(short, h)[10:] == 0)  # beginnings that are too short say nothing
+
+
 def test_a_prior_survives_its_file(tmp_path):
     known = prior.shipped()
     prior.save(tmp_path / "again.npz", known)
