@@ -232,7 +232,10 @@ def test_from_end_to_end(run, data, tmp_path):
 BAD = {
     "no target": (["{}"], "--target must name the column to be predicted, but none was given; {} has the columns: a,"),
     "target without a file": (["--target", "y"], "must come with a file"),
-    "no such target": (["{}", "--target", "prize"], "'prize' must be in the table, but there are only: a, b, kind"),
+    "no such target": (
+        ["{}", "--target", "prize"],
+        "'prize' must be in the table (did you mean price?), but there are only: a, b, kind",
+    ),
     "no such column": (["{}", "--target", "price", "--columns", "a,z"], "'z' must be in the table"),
     "target of words": (["{}", "--target", "kind"], "'kind' of {} must be numbers"),
     "constant target": (["{}", "--target", "same"], "'same' of {} must vary"),
