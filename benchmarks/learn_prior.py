@@ -12,8 +12,8 @@ A fold's networks never see its tables.
     python -m benchmarks.learn_prior --curves PATH --held-out FILE   # out-of-fold outputs, for benchmarks.extrapolation
     python -m benchmarks.learn_prior --curves PATH --ship FILE       # learn from all tables, write the prior
 
-The first takes about half an hour of processor time, the second a few minutes. `--ship` takes the widening of the
-intervals from `--held-out`.
+The first takes about ten minutes of processor time, the second seven. `--ship` takes the widening of the intervals from
+`--held-out`.
 """
 
 from __future__ import annotations
