@@ -58,6 +58,33 @@ def test_the_truth_is_not_seen_and_folds_are_tables():
         assert len(set(fold[asked.table == table])) == 1
 
 
+def test_networks_go_down_the_slope_of_their_loss(monkeypatch):
+    draw = np.random.default_rng(0)
+    x, y, w = draw.standard_normal((6, 7)), draw.standard_normal(6), draw.uniform(0.5, 2, 6)
+    layers = [a.astype(float) for a in learn_prior.begin(7, draw)]
+    layers[4] *= 20
+
+    def outputs():
+        h = x
+        for k in (0, 2):
+            z = h @ layers[k] + layers[k + 1]
+            h = z / (1 + np.exp(-z))
+        return h @ layers[4] + layers[5]
+
+    weights = learn_prior._scale(outputs()[:, : len(prior.QUANTILES)])
+    monkeypatch.setattr(learn_prior, "_scale", lambda q: weights)  # no derivative is taken of it
+    monkeypatch.setattr(learn_prior, "DROPPED", 0.0)
+    found = learn_prior._derivatives(layers, x, y, w, draw)
+    for a, slope in zip(layers, found, strict=True):
+        place = tuple(draw.integers(0, a.shape))
+        ends = []
+        for step in (1e-6, -1e-6):
+            a[place] += step
+            ends.append(learn_prior.loss(outputs(), y, w))
+            a[place] -= step
+        np.testing.assert_allclose(slope[place], (ends[0] - ends[1]) / 2e-6, rtol=1e-4, atol=1e-7)
+
+
 def test_a_prior_that_is_learned_beats_chance_on_tables_it_has_not_seen(monkeypatch):
     for name, value in {"STEPS": 500, "BATCH": 128}.items():
         monkeypatch.setattr(learn_prior, name, value)

@@ -97,6 +97,18 @@ def test_the_shipped_prior_is_small_fast_and_says_where_it_comes_from():
     assert (time.process_time() - start) / 10 < 0.02
 
 
+def test_looking_back_tells_curves_that_came_as_foretold_from_those_that_did_not():
+    h, n = np.array([1.0, 2.0]), np.geomspace(25, 6400, 200)
+    fair, bent = (features.read(n, e, 0.01 * e, None) for e in (n**-0.6, np.maximum(n**-0.6, 1600**-0.6)))
+    as_told, surprising = (features._looked_back(curve, h).reshape(len(features.BACK), 5, 2) for curve in (fair, bent))
+    np.testing.assert_allclose(as_told[:3, 3:], 0.0, atol=0.03)  # no forecast changed, none was wrong
+    assert np.all(surprising[2, 4] > 0.4)  # two octaves back, the floor had not been reached
+    for curve in (fair, bent):
+        assert np.all(np.isfinite(features.ahead(curve, np.array(AHEAD))))
+    short = features.read(N[-7:], N[-7:] ** -0.6, None, None)
+    assert np.all(features._looked_back(short, h)[10:] == 0)  # beginnings that are too short say nothing
+
+
 def test_a_prior_survives_its_file(tmp_path):
     known = prior.shipped()
     prior.save(tmp_path / "again.npz", known)
@@ -116,10 +128,29 @@ def test_a_prior_survives_its_file(tmp_path):
         ({"examples": N[:4], "errors": power(N)[:4]}, "at least 5"),
         ({"examples": 800 + np.arange(len(N))}, "span a factor"),
         ({"examples": N[::-1]}, "increase"),
-        ({"at": [10.0]}, "at"),
+        ({"examples": np.where(N == N[5], N[4], N)}, rf"where {N[4]:g} follows {N[4]:g}"),
+        ({"examples": np.where(N == N[5], np.nan, N)}, rf"where nan follows {N[4]:g}"),
+        ({"examples": N - N[0]}, "from 1 or above"),
+        ({"examples": -N[::-1]}, "from 1 or above"),
+        ({"examples": [], "errors": []}, "non-empty"),
+        ({"errors": None}, "`errors` must be real numbers, but None"),
+        ({"errors": power(N)[:, None]}, "one number for each"),
+        ({"errors": "abc"}, "real numbers"),
+        ({"at": [10.0]}, "`at` must increase from 25"),
+        ({"at": [np.inf]}, "`at` must increase"),
+        ({"at": [np.nan]}, "`at` must increase"),
+        ({"at": [1600.0, 900.0]}, "`at` must increase"),
+        ({"at": []}, "non-empty"),
         ({"level": 0.99}, "level"),
-        ({"stderr": np.ones(3)}, "stderr"),
+        ({"level": 0}, "`level` must lie between"),
+        ({"level": 80}, "`level` must lie between"),
+        ({"level": np.nan}, "`level` must be finite"),
+        ({"stderr": np.ones(3)}, "`stderr` must have one number for each"),
+        ({"stderr": 0.1}, "`stderr` must have one number for each"),
+        ({"stderr": -power(N)}, "`stderr` must be finite and not negative"),
+        ({"stderr": np.nan * N}, "`stderr` must be finite and not negative"),
         ({"training_errors": np.inf * N}, "training_errors"),
+        ({"training_errors": N[1:]}, "`training_errors` must have one number for each"),
     ],
 )
 def test_bad_input_is_a_sentence(change, words):

@@ -9,11 +9,14 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.cluster import KMeans
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import IsolationForest
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
 
 import quenched
 from quenched import forecasting, processes
@@ -194,21 +197,48 @@ def test_an_estimator_may_fail_on_few_rows_but_not_on_many(monkeypatch):
         quenched.forecast(Moody(), X, CLASSES, random_state=0)
 
 
+class Bare:
+    """An estimator that is none of scikit-learn's."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+    def get_params(self, deep=True):
+        return {}
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"estimator": object()}, "estimator with `fit`"),
         ({"estimator": GaussianNB}, "estimator with `fit`"),
+        ({"estimator": StandardScaler()}, "estimator with `predict`"),
+        ({"estimator": Bare(), "y": VALUES}, "with tags"),
+        ({"estimator": KMeans(2), "y": VALUES}, "classifier or a regressor"),
+        ({"estimator": IsolationForest(), "y": VALUES}, "of the kind outlier detector"),
         ({"X": X[:20]}, "shapes"),
+        ({"X": X[:, :0]}, "shapes"),
+        ({"X": [[1.0, 2.0], [3.0]]}, "differ in length"),
+        ({"y": np.where(np.arange(240) == 3, None, CLASSES)}, "some are missing"),
         ({"X": X[:10], "y": CLASSES[:10]}, "at least 20 rows"),
         ({"y": np.where(np.arange(240) < 4, "rare", CLASSES)}, "class rare has 4"),
         ({"y": np.full(240, "same")}, "two or more classes"),
         ({"estimator": Ridge(), "y": np.ones(240)}, "vary"),
         ({"estimator": Ridge(), "y": np.where(np.arange(240) == 3, np.nan, VALUES)}, "finite"),
-        ({"estimator": Ridge(), "y": CLASSES}, "real numbers"),
+        ({"estimator": Ridge(), "y": CLASSES}, "real numbers, because the estimator is a regressor"),
         ({"groups": np.arange(3)}, "groups"),
+        ({"groups": np.where(np.arange(240) == 3, np.nan, np.arange(240))}, "some are missing"),
         ({"groups": np.arange(240) % 4}, "at least 10 groups"),
         ({"budget": -1}, "budget"),
+        ({"budget": 0}, "budget"),
+        ({"budget": np.nan}, "budget"),
+        ({"scoring": "no_such_score"}, "`scoring` must be the name"),
+        ({"scoring": ["accuracy"]}, "`scoring` must be the name"),
+        ({"scoring": "neg_mean_squared_error"}, "`scoring` must fit the estimator"),
+        ({"scoring": lambda fitted, X, y: np.nan}, "`scoring` must give finite numbers"),
         ({"executor": 4}, "executor"),
         ({"random_state": "x"}, "random_state"),
         ({"examples": [0]}, "examples"),
@@ -216,8 +246,10 @@ def test_an_estimator_may_fail_on_few_rows_but_not_on_many(monkeypatch):
 )
 def test_bad_input_is_a_sentence(change, words):
     good = {"estimator": GaussianNB(), "X": X, "y": CLASSES}
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=words) as caught:
         quenched.forecast(**(good | change))
+    assert str(caught.value).startswith("Argument")
+    assert str(caught.value).count("Argument") == 1
 
 
 def test_forecasts_are_compared_in_one_picture(classes):

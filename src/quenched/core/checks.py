@@ -26,6 +26,8 @@ MOST = 2**31 - 1
 """The largest whole number: no axis of an array is longer."""
 LARGEST = 1e140
 """The largest number, also in a table: the square of a distance a million times as large must not overflow."""
+SHOWN = 6
+"""Entries of an array up to which an error shows them all."""
 SMALLEST = 1e-150
 """The largest entry of a table must reach this: below it, all squares underflow."""
 
@@ -131,7 +133,8 @@ def increasing(name: str, value: Any, *, least: float = 0.0, most: float = np.in
     if array.ndim != 1 or array.size == 0:
         raise InputError(f"Argument `{name}` must be a number or a non-empty list, but it has shape {array.shape}.")
     if not np.all(np.isfinite(array)) or np.any(np.diff(array) <= 0) or array[0] < least:
-        raise InputError(f"Argument `{name}` must increase from {least:g} or above, but it is {_short(array)}.")
+        raise InputError(f"Argument `{name}` must increase from {least:g} or above, but it is {_short(array)}"
+                         f"{_fall(array)}.")  # fmt: skip
     if array[-1] > most:
         raise InputError(f"Argument `{name}` must not exceed {most:g}, but it is {_short(array)}.")
     return array
@@ -208,6 +211,13 @@ def path(name: str, value: Any) -> Path:
     return Path(place)
 
 
+def _fall(array: np.ndarray) -> str:
+    """Where an array that is too long to be shown does not increase; empty for a short one."""
+    if len(array) <= SHOWN or not (where := np.flatnonzero(~(np.diff(array) > 0))).size:
+        return ""
+    return f", where {array[where[0] + 1]:g} follows {array[where[0]]:g}"
+
+
 def _short(array: np.ndarray) -> str:
     """An array in at most one line."""
-    return np.array2string(array, threshold=6, edgeitems=2, precision=4).replace("\n", " ")
+    return np.array2string(array, threshold=SHOWN, edgeitems=2, precision=4).replace("\n", " ")

@@ -39,8 +39,19 @@ class Error:
     def __call__(self, fitted: Any, X: Any, y: np.ndarray) -> float:
         """The error on some rows."""
         if self.scorer is not None:
-            return self.best - float(self.scorer(fitted, X, y))
+            return self._scored(fitted, X, y)
         return float(np.mean(np.square(self.residual(fitted, X, y))))
+
+    def _scored(self, fitted: Any, X: Any, y: np.ndarray) -> float:
+        """The error by the score."""
+        try:
+            value = self.best - float(self.scorer(fitted, X, y))
+        except Exception as error:  # whatever a score raises for an estimator or a target that it is not made for
+            raise InputError(f"Argument `scoring` must fit the estimator and the target, but {self.words} fails: "
+                             f"{type(error).__name__}: {error}") from None  # fmt: skip
+        if not np.isfinite(value):
+            raise InputError(f"Argument `scoring` must give finite numbers, but {self.words} gives {value}.")
+        return value
 
     def residual(self, fitted: Any, X: Any, y: np.ndarray) -> np.ndarray:
         """For each row 1 where the class is wrong, or the residual in standard deviations of the target."""

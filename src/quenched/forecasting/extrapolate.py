@@ -110,7 +110,9 @@ def check(examples: Any, errors: Any, stderr: Any, training: Any) -> Given:
                          f"{2**OCTAVES:.2g}, but there are {len(n)}, from {n[0]:g} to {n[-1]:g}.")  # fmt: skip
     values = [None if v is None else _errors(name, v, len(n))
               for name, v in (("errors", errors), ("stderr", stderr), ("training_errors", training))]  # fmt: skip
-    if values[0] is None or not np.any(values[0] > 0):
+    if values[0] is None:
+        raise InputError("Argument `errors` must be real numbers, but None was given.")
+    if not np.any(values[0] > 0):
         raise InputError("Argument `errors` must have errors above 0, but all are 0: nothing is left to learn.")
     return Given(n, *values)  # pyright: ignore[reportArgumentType]
 

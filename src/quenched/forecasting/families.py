@@ -31,7 +31,7 @@ FLOOR = 1e-3
 class Grid(NamedTuple):
     """The members of all families."""
 
-    family: np.ndarray  # [K], 0 to 3
+    family: np.ndarray  # [K], 0 to 3, in order
     shift: np.ndarray  # [K]
     power: np.ndarray  # [K]
 
@@ -59,9 +59,17 @@ def grid() -> Grid:
     return Grid(family.astype(int), shift, power)
 
 
-class Averages(NamedTuple):
-    """The posterior over the grid for each recency."""
+@cache
+def power_laws() -> Grid:
+    """The power laws of the grid."""
+    known = grid()
+    return Grid(*(v[known.family == 0] for v in known))
 
+
+class Averages(NamedTuple):
+    """The posterior over a grid for each recency."""
+
+    grid: Grid
     a: np.ndarray  # [K, r]
     b: np.ndarray  # [K, r]
     weight: np.ndarray  # [K, r], sums to 1 in each family
@@ -69,34 +77,36 @@ class Averages(NamedTuple):
 
     def predict(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation over the grid at shares `u`, `[4, r, m]` each."""
-        value = self.a[..., None] + self.b[..., None] * grid().shapes(u)[:, None, :]
+        value = self.a[..., None] + self.b[..., None] * self.grid.shapes(u)[:, None, :]
         weighted = self.weight[..., None] * value
-        mean, square = _by_family(weighted), _by_family(weighted * value)
+        mean, square = _by_family(self.grid, weighted), _by_family(self.grid, weighted * value)
         return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
     def asymptote(self) -> np.ndarray:
         """Mean of $a$, `[4, r]`."""
-        return _by_family(self.weight * self.a)
+        return _by_family(self.grid, self.weight * self.a)
 
     def exponent(self) -> np.ndarray:
         """Mean of $\\log c$, `[4, r]`."""
-        return _by_family(self.weight * np.log(grid().power)[:, None])
+        return _by_family(self.grid, self.weight * np.log(self.grid.power)[:, None])
 
 
-def _by_family(values: np.ndarray) -> np.ndarray:
+def _by_family(members: Grid, values: np.ndarray) -> np.ndarray:
     """Sums over the members of each family."""
-    return np.add.reduceat(values, np.flatnonzero(np.diff(grid().family, prepend=-1)), axis=0)
+    return np.add.reduceat(values, np.flatnonzero(np.diff(members.family, prepend=-1)), axis=0)
 
 
-def average(u: np.ndarray, errors: np.ndarray, stderr: np.ndarray) -> Averages:
+def average(u: np.ndarray, errors: np.ndarray, stderr: np.ndarray, members: Grid | None = None) -> Averages:
     """The posterior over all families.
 
     Args:
-        u: shares of the examples, the last is 1.
+        u: shares of the examples; the last is 1, except where all members are power laws.
         errors: errors there, in units of about the last.
         stderr: their standard errors, positive.
+        members: by default the whole grid.
     """
-    F = grid().shapes(u)
+    members = grid() if members is None else members
+    F, family = members.shapes(u), members.family
     w = u[:, None] ** np.array(RECENCIES) / stderr[:, None] ** 2  # [P, r]
     w = w / w.sum(axis=0)
     nu = 1 / np.sum(w**2, axis=0)
@@ -112,9 +122,9 @@ def average(u: np.ndarray, errors: np.ndarray, stderr: np.ndarray) -> Averages:
     rss = e2 - 2 * a * e1 - 2 * b * fe + a**2 + 2 * a * b * f1 + b**2 * f2
     scale = (FLOOR * np.abs(e1)) ** 2 + 1e-300
     log_weight = -0.5 * np.maximum(nu - 2, 1.0) * np.log(np.maximum(rss, 0.0) + scale)
-    top = np.stack([log_weight[grid().family == k].max(axis=0) for k in range(4)])
-    weight = np.exp(log_weight - top[grid().family])
-    total = _by_family(weight)
-    members = np.bincount(grid().family)[:, None]
-    evidence = top + np.log(total / members) + 0.5 * np.maximum(nu - 2, 1.0) * np.log(e2 - e1**2 + scale)
-    return Averages(a, b, weight / total[grid().family], evidence)
+    top = np.stack([log_weight[family == k].max(axis=0) for k in range(family[-1] + 1)])
+    weight = np.exp(log_weight - top[family])
+    total = _by_family(members, weight)
+    counts = np.bincount(family)[:, None]
+    evidence = top + np.log(total / counts) + 0.5 * np.maximum(nu - 2, 1.0) * np.log(e2 - e1**2 + scale)
+    return Averages(members, a, b, weight / total[family], evidence)

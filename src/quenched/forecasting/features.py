@@ -2,8 +2,9 @@ r"""Numbers that describe a learning curve and do not depend on its scale.
 
 A curve is a few errors $e_i$ at $n_i$ examples with standard errors, and perhaps training errors. With $N$ its last
 number of examples and $L$ its level there (from the recency-weighted power law), everything is said of $e/L$ over
-$x = \log_2 n/N$: values and slopes at several distances from the end, scatter, what the training errors leave, and what
-each family of curves (`families`) predicts at the horizon.
+$x = \log_2 n/N$: values and slopes at several distances from the end, scatter, what the training errors leave, what
+each family of curves (`families`) predicts at the horizon, and how well power laws would have predicted the end of the
+curve, and points as far ahead as the horizon, from its beginnings.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ PLACES = np.array([0, -0.25, -0.5, -0.75, -1, -1.5, -2, -2.5, -3, -4, -5, -6, -7
 TRAINING_PLACES = np.array([0, -0.5, -1, -2, -3, -4, -6.0])
 SPANS = (1.0, 2.0, 4.0, 20.0)
 """Octaves at the end over which slopes are taken."""
+BACK = (0.5, 1.0, 2.0, 3.0)
+"""Octaves before the end at which the beginnings of a curve end that power laws continue."""
+FEWEST, LEAST = 4, 0.9
+"""Points of such a beginning, and octaves that it must span."""
+STDERR_PLACES = np.array([0, -1, -2, -4.0])
 WIDTH, WIDENING = 0.2, 0.1
 """Standard deviation of the smoothing kernel in octaves, at the end and for each octave before it."""
 LEARNED = (5.9, 20.0)
@@ -35,6 +41,8 @@ class Curve(NamedTuple):
     level: float
     about: np.ndarray  # features that do not depend on the horizon
     slopes: np.ndarray
+    y: np.ndarray  # [P] log of the error over the level
+    earlier: tuple[families.Averages | None, ...]  # for each of `BACK` the power laws that continue the beginning
     averages: families.Averages
     middle: families.Averages  # halfway between training and test error; the curve itself where that is not known
 
@@ -71,8 +79,27 @@ def read(examples: np.ndarray, errors: np.ndarray, stderr: np.ndarray | None, tr
     about = np.concatenate([
         size, noise, shape, trend, spans, _training(x, tau, e / level), _families(averages, level),
         np.clip(middle.asymptote()[:, 1:], 0, 3).ravel(), middle.exponent()[:, 2],
+        smooth(x, np.log(rel), np.ones(len(x)), np.maximum(STDERR_PLACES, x[0])), _steps(x, y),
     ])  # fmt: skip
-    return Curve(x, N, level * unit, np.nan_to_num(about, nan=0.0, posinf=9.0, neginf=-9.0), slopes, averages, middle)
+    about = np.nan_to_num(about, nan=0.0, posinf=9.0, neginf=-9.0)
+    return Curve(x, N, level * unit, about, slopes, y, _earlier(x, u, e / level, se / level), averages, middle)
+
+
+def _earlier(x: np.ndarray, u: np.ndarray, e: np.ndarray, se: np.ndarray) -> tuple[families.Averages | None, ...]:
+    """Power laws through beginnings of a curve, None where there is too little of it."""
+    parts = [x <= 1e-6 - back for back in BACK]
+    return tuple(families.average(u[part], e[part], se[part], families.power_laws())
+                 if part.sum() >= FEWEST and x[part][-1] - x[0] >= LEAST else None for part in parts)  # fmt: skip
+
+
+def _steps(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Steps from point to point, per octave, in the last octaves: the largest, the least, how many rise, scatter."""
+    step, found = np.diff(y) / np.diff(x), []
+    for span in SPANS:
+        near = x[1:] > -span - 0.01
+        own = step[near] if near.any() else step[-1:]
+        found += [own.max(), own.min(), np.mean(own > 0), own.std()]
+    return np.clip(found, -9, 9)
 
 
 def ahead(curve: Curve, at: np.ndarray) -> np.ndarray:
@@ -92,10 +119,34 @@ def ahead(curve: Curve, at: np.ndarray) -> np.ndarray:
     here, _ = curve.middle.predict(np.ones(1))
     halves = np.concatenate([half[:, 2], (half - here)[:, 2], half[FAMILY, :2], doubt[:, 2]])
     rows = [
+        _looked_back(curve, h),
         np.clip(halves, -3, 3), value.reshape(-1, len(at)), ratio[:, 2], spread.reshape(-1, len(at)), mixed, lines,
         [h, _seen(np.log2(at))],
     ]  # fmt: skip
     return np.column_stack([np.broadcast_to(curve.about, (len(at), len(curve.about))), np.concatenate(rows).T])
+
+
+def _looked_back(curve: Curve, h: np.ndarray) -> np.ndarray:
+    """What beginnings of a curve say, of its end and of `h` octaves beyond, and by how much they were wrong."""
+    m, rows = len(h), []
+    whole = _log(curve.averages.predict(np.append(1.0, 2.0**h))[0][FAMILY, RECENCY])
+    for back, earlier in zip(BACK, curve.earlier, strict=True):
+        if earlier is None:
+            rows.append(np.zeros((5, m)))
+            continue
+        places = np.concatenate([[1.0], 2.0**h, 2.0 ** (h - back)])
+        said = _log(earlier.predict(places)[0][FAMILY])
+        known = np.interp(np.minimum(h - back, 0.0), curve.x, curve.y)
+        wrong = np.where(h <= back, known - said[RECENCY, 1 + m :], -said[RECENCY, 0])
+        ahead = said[RECENCY, 1 : 1 + m]
+        change = ahead - (whole[1:] - whole[0])
+        rows.append(np.stack([np.full(m, said[1, 0]), np.full(m, said[RECENCY, 0]), ahead, change, wrong]))
+    return np.concatenate(rows)
+
+
+def _log(values: np.ndarray) -> np.ndarray:
+    """Logs of errors in units of the level, within limits."""
+    return np.log(np.clip(values, 1e-3, 10.0))
 
 
 def baseline(rows: np.ndarray) -> np.ndarray:

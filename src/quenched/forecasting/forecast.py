@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import special
-from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 
 from quenched.core import checks, results
 from quenched.core.ensemble import Executor
@@ -116,16 +116,9 @@ class Task(NamedTuple):
 
 def _read(estimator: Any, X: Any, y: Any, groups: Any, scoring: Any) -> Task:
     """Check the arguments that make a table."""
-    if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
-        raise InputError(
-            f"Argument `estimator` must be an estimator with `fit`, as Ridge(), but {estimator!r} was given."
-        )
-    target = np.asarray(y)
-    table: Any = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "iloc") else np.asarray(X)
-    if target.ndim != 1 or np.ndim(table) != 2 or table.shape[0] != len(target):
-        raise InputError(f"Arguments `X` and `y` must have shapes [N, d] and [N], but they are {np.shape(table)} and "
-                         f"{target.shape}.")  # fmt: skip
-    N, classes = len(target), is_classifier(estimator)
+    classes = _predicts_classes(estimator)
+    table, target = _table(X, y)
+    N = len(target)
     if N < FEWEST:
         raise InputError(f"Argument `y` must have at least {FEWEST} rows, but there are {N}.")
     target = _classes(target) if classes else _numbers(target)
@@ -141,9 +134,45 @@ def _read(estimator: Any, X: Any, y: Any, groups: Any, scoring: Any) -> Task:
     return Task(Rows(table, target, together, classes), error, alone, extra, groups is not None, tuple(said))
 
 
+def _predicts_classes(estimator: Any) -> bool:
+    """Whether an estimator is a classifier; otherwise it must be good for a regressor."""
+    if isinstance(estimator, type) or not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
+        raise InputError(
+            f"Argument `estimator` must be an estimator with `fit`, as Ridge(), but {estimator!r} was given."
+        )
+    if not hasattr(estimator, "predict"):
+        raise InputError(f"Argument `estimator` must be an estimator with `predict`, but {estimator!r} has none.")
+    try:
+        kind = get_tags(estimator).estimator_type
+    except AttributeError:
+        raise InputError(f"Argument `estimator` must be an estimator of scikit-learn, with tags, but {estimator!r} is "
+                         "not: derive its class from `sklearn.base.BaseEstimator`.") from None  # fmt: skip
+    if kind not in ("classifier", "regressor", None):
+        raise InputError(f"Argument `estimator` must be a classifier or a regressor, but {estimator!r} is of the kind "
+                         f"{kind.replace('_', ' ')}.")  # fmt: skip
+    return kind == "classifier"
+
+
+def _table(X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """The inputs, as the estimator takes them, and the targets."""
+    try:
+        target = np.asarray(y)
+        table = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "iloc") else np.asarray(X)
+    except ValueError:  # rows of different lengths
+        raise InputError("Arguments `X` and `y` must be a table and a list, but rows differ in length.") from None
+    if target.ndim != 1 or np.ndim(table) != 2 or table.shape[0] != len(target) or table.shape[1] == 0:
+        raise InputError(f"Arguments `X` and `y` must have shapes [N, d] and [N], but they are {np.shape(table)} and "
+                         f"{target.shape}.")  # fmt: skip
+    return table, target
+
+
 def _numbers(y: np.ndarray) -> np.ndarray:
     """A target of numbers."""
-    y = checks.numbers("y", y)
+    try:
+        y = checks.numbers("y", y)
+    except InputError:
+        raise InputError("Argument `y` must be real numbers, because the estimator is a regressor, but some are "
+                         "not.") from None  # fmt: skip
     checks.finite("y", y)
     if np.ptp(y) == 0:
         raise InputError("Argument `y` must vary, but all targets are the same.")
@@ -152,8 +181,10 @@ def _numbers(y: np.ndarray) -> np.ndarray:
 
 def _classes(y: np.ndarray) -> np.ndarray:
     """A target of classes, each with a row for every fold."""
-    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-        raise InputError("Argument `y` must have a class in each row, but some are NaN or infinite.")
+    import pandas as pd
+
+    if np.any(pd.isna(y)) or (y.dtype.kind == "f" and not np.all(np.isfinite(y))):
+        raise InputError("Argument `y` must have a class in each row, but some are missing or infinite.")
     values, counts = np.unique(y if y.dtype.kind != "O" else y.astype(str), return_counts=True)
     if len(values) < 2:
         raise InputError(f"Argument `y` must have two or more classes, but all rows are of class {values[0]}.")
@@ -177,6 +208,8 @@ def _copies(X: Any, y: np.ndarray) -> np.ndarray:
 
 def _together(groups: Any, copies: np.ndarray, N: int) -> np.ndarray | None:
     """A number for each row, the same for those that must not be torn apart; None where all may be."""
+    import pandas as pd
+
     if groups is None:
         return np.unique(copies, return_inverse=True)[1] if np.any(copies != np.arange(N)) else None
     named = np.asarray(groups)
@@ -184,6 +217,8 @@ def _together(groups: Any, copies: np.ndarray, N: int) -> np.ndarray | None:
         raise InputError(
             f"Argument `groups` must have one group for each of the {N} rows, but its shape is {named.shape}."
         )
+    if np.any(pd.isna(named)):
+        raise InputError("Argument `groups` must have a group for each row, but some are missing.")
     found = np.unique(named.astype(str), return_inverse=True)[1]
     for i in np.flatnonzero(copies != np.arange(N)):  # copies join their groups
         found[found == found[i]] = found[copies[i]]

@@ -118,6 +118,8 @@ def _run(program: Folds, executor: Executor | None, advance: Any) -> np.ndarray:
     found: list[Any] = [None] * len(pieces)
     for position, result in (executor or Local()).run(program, pieces):  # pyright: ignore[reportArgumentType]
         if isinstance(result, str):
+            if result.startswith(known := f"{InputError.__name__}: "):
+                raise InputError(result.removeprefix(known))
             raise InputError(f"Argument `estimator` must learn these rows, but it does not: {result}.")
         found[position] = result[0]
         advance(1)
