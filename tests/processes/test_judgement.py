@@ -81,7 +81,7 @@ def test_a_few_copies_are_allowed_and_said():
     X[50], y[50] = X[3], y[3]
     result = fixed(X, y, examples=[50, 101, 202, 1010])
     assert result.attrs["grade"] == "A"
-    assert "1 rows are copies of others; each was counted once." in result.attrs["reasons"]
+    assert "1 row is a copy of another; each was counted once." in result.attrs["reasons"]
     assert float(result["gain"].sel(examples=101)) == pytest.approx(1)
     assert result["leave_one_out"].values[50] == result["leave_one_out"].values[3]
     assert np.all(np.isfinite(result["error"]))

@@ -130,7 +130,9 @@ def _read(estimator: Any, X: Any, y: Any, groups: Any, scoring: Any) -> Task:
     alone = np.nan if error.scorer is not None else 1 - float(counts.max()) if classes else 1.0
     extra = int(np.sum(copies != np.arange(N)))
     said = [error.remark] if error.remark else []
-    said += [f"{extra} rows are copies of others; copies stay on one side of every split."] if extra else []
+    if extra:
+        what = "1 row is a copy of another" if extra == 1 else f"{extra} rows are copies of others"
+        said.append(f"{what}; copies stay on one side of every split.")
     return Task(Rows(table, target, together, classes), error, alone, extra, groups is not None, tuple(said))
 
 

@@ -106,7 +106,8 @@ def remarks(found: Found, copies: int) -> list[str]:
     """Why a forecast is rough, or rests on little."""
     N, why = len(found.y), []
     if 0 < copies <= COPIES * (N + copies):
-        why.append(f"{copies} rows are copies of others; each was counted once.")
+        what = "1 row is a copy of another" if copies == 1 else f"{copies} rows are copies of others"
+        why.append(f"{what}; each was counted once.")
     if FEWEST_FORECAST <= N < FEW:
         why.append(f"There are only {N} rows, which is little to forecast from.")
     share, stderr = explained(found)
