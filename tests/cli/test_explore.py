@@ -82,7 +82,7 @@ class Page:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    with progress.hidden():  # the server silences reports for good
+    with progress.hidden():
         found = Page(tmp_path_factory.mktemp("papers"))
         yield found
         found.server.shutdown()

@@ -409,14 +409,15 @@ def explore(
     """
     from quenched import explorer
 
-    server = explorer.start(host, port, papers=papers)
-    typer.echo(f"The explorer is at {server.address} (Ctrl-C ends it).")
-    if not explorer.is_here(host):
-        typer.echo(f"warning: Whoever can reach {host} can use it: there is no password, and what is asked runs on "
-                   "this machine.", err=True)  # fmt: skip
-    if browser and not explorer.browse(server.address):
-        typer.echo("Open that address in a browser.")
-    explorer.wait(server)
+    with progress.hidden():
+        server = explorer.start(host, port, papers=papers)
+        typer.echo(f"The explorer is at {server.address} (Ctrl-C ends it).")
+        if not explorer.is_here(host):
+            typer.echo(f"warning: Whoever can reach {host} can use it: there is no password, and what is asked runs on "
+                       "this machine.", err=True)  # fmt: skip
+        if browser and not explorer.browse(server.address):
+            typer.echo("Open that address in a browser.")
+        explorer.wait(server)
 
 
 def _help(context: typer.Context, science: str | None, verb: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., Any], str]] = {
     "maximum": (2, jnp.maximum, "jnp.maximum"), "minimum": (2, jnp.minimum, "jnp.minimum"),
 }  # fmt: skip
 """Functions of a formula: how many arguments they take, what they are, and their names in Python."""
+OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 KINKED = ("abs", "maximum", "minimum")
 LONGEST = 120
 """Characters of a formula."""
@@ -51,6 +53,16 @@ class Energy(NamedTuple):
     function: Callable[[Any, Any], Any]
     source: str
     kinks: tuple[float, ...]
+
+
+class Formula(eqx.Module):
+    """A formula that was checked, as a function."""
+
+    text: str = eqx.field(static=True)
+
+    def __call__(self, y: Any, Q: Any) -> Any:
+        """The energy of one field."""
+        return _value(_tree(self.text), {"y": y, "Q": Q})
 
 
 class Ridge(eqx.Module):
@@ -83,9 +95,8 @@ def read(formula: str) -> Energy:
         raise InputError(f"An energy must be a formula such as softplus(-y), but {formula!r} is none.") from None
     _check(tree)
     source = f"lambda y, Q: {ast.unparse(_Named().visit(ast.parse(ast.unparse(tree))))}"
-    tree = _Real().visit(tree)
+    function = Formula(ast.unparse(tree))
     try:
-        function = _function(tree)
         function(0.5, 1.0)
         return Energy(function, source, _kinks(tree))
     except ArithmeticError as error:
@@ -122,26 +133,25 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _function(tree: ast.expr) -> Callable[[Any, Any], Any]:
-    """A formula that was checked, as a function; it was checked that it names nothing but functions of a formula."""
-    given = [ast.arg("y"), ast.arg("Q")]
-    body = ast.Lambda(ast.arguments([], given, None, [], [], None, []), tree)
-    code = compile(ast.fix_missing_locations(ast.Expression(body)), "<energy>", "eval")
-    return eval(code, {name: one for name, (_, one, _) in FUNCTIONS.items()})
+@functools.lru_cache(maxsize=256)
+def _tree(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
-class _Real(ast.NodeTransformer):
-    """Whole numbers as real ones, which do not grow without end; exponents stay, for they are small."""
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """Leave exponents alone."""
-        node.left = self.visit(node.left)
-        node.right = node.right if isinstance(node.op, ast.Pow) else self.visit(node.right)
-        return node
-
-    def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        """A number as a real one."""
-        return ast.Constant(float(node.value))  # pyright: ignore[reportArgumentType]
+def _value(node: ast.expr, at: dict[str, Any]) -> Any:
+    """The value of a part of a formula that was checked; whole numbers are real ones, which do not grow without end."""
+    match node:
+        case ast.BinOp(left, ast.Pow(), right):
+            return _value(left, at) ** ast.literal_eval(right)
+        case ast.BinOp(left, op, right):
+            return OPERATIONS[type(op)](_value(left, at), _value(right, at))
+        case ast.UnaryOp(op, operand):
+            return -_value(operand, at) if isinstance(op, ast.USub) else _value(operand, at)
+        case ast.Call(ast.Name(name), arguments):
+            return FUNCTIONS[name][1](*(_value(one, at) for one in arguments))
+        case ast.Name(name):
+            return at[name]
+    return float(ast.literal_eval(node))
 
 
 class _Named(ast.NodeTransformer):
@@ -160,7 +170,7 @@ def _kinks(tree: ast.expr) -> tuple[float, ...]:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in KINKED):
             continue
         first, *rest = node.args
-        difference = _function(ast.BinOp(first, ast.Sub(), rest[0]) if rest else first)
+        difference = Formula(ast.unparse(ast.BinOp(first, ast.Sub(), rest[0]) if rest else first))
         at = [float(difference(float(y), 1.0)) for y in range(3)]
         slope = at[1] - at[0]
         if slope == 0 or abs(at[2] - 2 * at[1] + at[0]) > 1e-9 or float(difference(0.0, 2.0)) != at[0]:

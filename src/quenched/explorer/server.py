@@ -25,7 +25,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from quenched.core import progress
 from quenched.core.errors import InputError, reason
 from quenched.explorer.kept import Kept
 from quenched.explorer.places import Stale, listen, timed
@@ -294,7 +293,6 @@ def start(host: str = "127.0.0.1", port: int | None = None, *, papers: Path | No
     Raises:
         InputError: if the address cannot be had.
     """
-    progress.silence()
     papers = cache() / "papers" if papers is None else papers
     ports, failed = range(FIRST_PORT, FIRST_PORT + PORTS) if port is None else [port], ""
     for one in ports:
