@@ -234,3 +234,16 @@ def test_errors_are_sentences():
     with pytest.raises(InputError, match="Argument `y` must have two classes"):
         SelectionClassifier().fit(X, np.zeros(len(X)))
     assert not hasattr(SelectionClassifier(LinearSVC()), "predict_proba")
+
+
+def test_rows_that_lie_together_are_the_models_fault_and_far_ones_are_not():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 2))
+    where = X[:, 0] > 0.7  # a part of the table that has a law of its own
+    y = 3 * X[:, 1] + 0.2 * rng.normal(size=300)
+    alone = SelectionRegressor().fit(X, np.where(where, 4 * rng.normal(size=300), y))
+    assert not alone.used_
+    assert "lie next to each other" in alone.sentence_
+    bad = rng.random(300) < 0.2
+    far = np.where(bad[:, None], 5 * X, X)
+    assert SelectionRegressor().fit(far, np.where(bad, 3 * rng.normal(size=300), y)).used_

@@ -245,8 +245,9 @@ class SelectionRegressor(RegressorMixin, _Selecting):
     the outliers' targets $m$, $v$ are estimated from residuals of rows that the model was not fitted to. It begins at
     all rows, at those in the middle of the table, and at rows near models that were fitted to subsets, and takes the
     selection of the largest likelihood in which the doubtful targets have nothing to do with the inputs, as assumed.
-    Where they follow the inputs all the same, the model is at fault rather than the rows. If no selection is left, or
-    the likelihood does not rise, all rows count alike (`used_` is False, `sentence_` says why).
+    Where they follow the inputs all the same, or doubtful rows lie next to each other and not just far out, the model
+    is at fault rather than the rows. If no selection is left, or the likelihood does not rise, all rows count alike
+    (`used_` is False, `sentence_` says why).
 
     Args:
         estimator: a regressor; None: `Ridge()`. A pipeline may be given.

@@ -10,6 +10,8 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.neighbors import NearestNeighbors
 
+from quenched.outliers.learner.around import Verdict
+
 NEIGHBOURS = 10
 """Of a row, whose labels speak for it, and by whose part in the outliers its own is predicted."""
 SMALLEST = 0.05
@@ -22,6 +24,16 @@ FEWEST_DOUBTFUL = 5
 """Rows whose correlation says something."""
 PURE = 0.95
 """The share of one label in a ball of outliers, at least."""
+FOLLOWING = 0.3
+"""The correlation of doubtful targets with what the inputs say at which the model is at fault, not the rows."""
+CROWDED, SMOOTH = 0.8, 0.5
+"""... or the area under the curve by which neighbours tell doubtful rows, together with the rank correlation of their
+targets with those of doubtful rows next to them."""
+ELSEWHERE, CERTAIN, FAR = 0.68, 3.0, 0.9
+"""... or that area alone, as far as it is certain by so many standard errors, where the area by which the distance from
+the middle of the table tells them is less: leverage points are told by their distance."""
+MOST = 0.55
+"""No selection in which more than this share of the rows would be outliers: the others are a subset then."""
 
 
 def find_clump(X: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
@@ -72,16 +84,20 @@ def count_neighbours(X: np.ndarray, codes: np.ndarray, omega: np.ndarray, K: int
     return np.log(shares / shares.sum(axis=1, keepdims=True))
 
 
-def measure_crowding(X: np.ndarray, outlier: np.ndarray) -> float:
-    """How well the neighbours of a row tell whether it is an outlier: the area under the curve, 0.5 if not at all."""
-    marked, n = outlier > 0.5, len(X)
-    if not 3 < marked.sum() < n - 3:
+def measure_area(score: np.ndarray, marked: np.ndarray) -> float:
+    """How well a score tells which rows are marked: the area under the curve, 0.5 if not at all."""
+    m, n = int(marked.sum()), len(marked)
+    if not 3 < m < n - 3:
         return 0.5
-    count = min(NEIGHBOURS, max(1, n // 10)) + 1
+    return float((rankdata(score)[marked].sum() - m * (m + 1) / 2) / (m * (n - m)))
+
+
+def measure_crowding(X: np.ndarray, outlier: np.ndarray) -> float:
+    """How well the neighbours of a row tell whether it is an outlier: the area under the curve."""
+    marked = outlier > 0.5
+    count = min(NEIGHBOURS, max(1, len(X) // 10)) + 1
     near = NearestNeighbors(n_neighbors=count).fit(X).kneighbors(X)[1][:, 1:]
-    ranks = rankdata(marked[near].mean(axis=1))
-    m = int(marked.sum())
-    return float((ranks[marked].sum() - m * (m + 1) / 2) / (m * (n - m)))
+    return measure_area(marked[near].mean(axis=1), marked)
 
 
 def measure_following(targets: np.ndarray, predicted: np.ndarray, outlier: np.ndarray, middle: float) -> float:
@@ -114,3 +130,32 @@ def measure_distance(X: np.ndarray) -> np.ndarray | None:
     far = np.log(np.linalg.norm(X - np.median(X, axis=0), axis=1) + 0.1 * np.sqrt(X.shape[1]))
     spread = float(far.std())
     return (far - far.mean()) / spread if spread > 1e-9 else None
+
+
+def find_fault(
+    verdict: Verdict, predicted: np.ndarray, far: np.ndarray | None, X: np.ndarray, targets: np.ndarray
+) -> str:
+    """Why a selection of values is not sound; empty if it is.
+
+    Args:
+        verdict: on each row.
+        predicted: targets, out of fold `[n]`.
+        far: how far out the inputs are `[n]`, or None.
+        X: rows in comparable units `[n, d]`.
+        targets: as given `[n]`.
+    """
+    outlier = verdict.outlier
+    if verdict.share > MOST:
+        return "most rows would be outliers"
+    if measure_following(targets, predicted, outlier, float(np.median(targets))) > FOLLOWING:
+        return (
+            "the targets of the rows that do not fit follow the inputs all the same, so that the model may be at fault"
+        )
+    crowding, marked = measure_crowding(X, outlier), outlier > 0.5
+    if crowding > CROWDED and measure_smoothness(X, targets, outlier) > SMOOTH:
+        return "the rows that do not fit lie next to each other with targets alike, so that the model may be at fault"
+    m, n = int(marked.sum()), len(marked)
+    limit = max(ELSEWHERE, 0.5 + CERTAIN * np.sqrt((n + 1) / (12 * max(m * (n - m), 1))))
+    if crowding > limit and (far is None or measure_area(far, marked) < FAR):
+        return "the rows that do not fit lie next to each other, so that the model may be at fault"
+    return ""

@@ -16,15 +16,13 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from quenched.core.types import Outcome
 from quenched.outliers.learner import density, labels, values
-from quenched.outliers.learner.around import Fit, Fold, Predict, Selected, Verdict, iterate, predict
+from quenched.outliers.learner.around import Fit, Fold, Predict, Verdict, iterate, predict
 from quenched.outliers.learner.classes import weigh
 from quenched.outliers.learner.doubts import (
     count_neighbours,
     find_clump,
-    measure_crowding,
+    find_fault,
     measure_distance,
-    measure_following,
-    measure_smoothness,
 )
 from quenched.outliers.model import Rule
 
@@ -38,13 +36,6 @@ LOSS = 1.0
 """Standard errors by which a ball of rows must harm what is predicted of the others to be left out."""
 BETTER = 0.02
 """Values: the gain in log-likelihood of a row, over the plain model, without which selection is not used."""
-FOLLOWING = 0.3
-"""Values: the correlation of doubtful targets with what the inputs say at which the model is at fault, not the rows."""
-CROWDED, SMOOTH = 0.8, 0.5
-"""Values: ... or the area under the curve by which neighbours tell doubtful rows, together with the rank correlation of
-their targets with those of doubtful rows next to them."""
-MOST = 0.55
-"""Values: no selection in which more than this share of the rows would be outliers: the others are a subset then."""
 APART, CLOSE = 0.1, 3.0
 """Two selections differ if probabilities do by this in the mean, and compete if log-likelihoods, tempered, differ by
 less."""
@@ -339,7 +330,7 @@ def _select_values(
     base = judge.judge(plain)
     starts = values.find_starts(fit, X, targets, omega, generator)
     tried = [iterate(rule, fit, judge.judge, parts, omega, start=w, passes=passes, keep=keep) for w in starts]
-    faults = [_find_fault(one, X, targets) for one in tried]
+    faults = [find_fault(one.verdict, one.predicted, judge.far, X, targets) for one in tried]
     sound = [i for i, fault in enumerate(faults) if not fault]
     place = max(sound or range(len(tried)), key=lambda i: tried[i].verdict.level)
     best = tried[place]
@@ -362,20 +353,6 @@ def _select_values(
         used and interval[1] - interval[0] <= WIDEST, used, 1 - ratio, 0.0, np.zeros(n, bool), rival and rival[0],
         say(used, reason, rival), best.passes, best.outcome, signs,
     )  # fmt: skip
-
-
-def _find_fault(one: Selected, X: np.ndarray, targets: np.ndarray) -> str:
-    """Why a selection of values is not sound; empty if it is."""
-    outlier = one.verdict.outlier
-    if one.verdict.share > MOST:
-        return "most rows would be outliers"
-    if measure_following(targets, one.predicted, outlier, float(np.median(targets))) > FOLLOWING:
-        return (
-            "the targets of the rows that do not fit follow the inputs all the same, so that the model may be at fault"
-        )
-    if measure_crowding(X, outlier) > CROWDED and measure_smoothness(X, targets, outlier) > SMOOTH:
-        return "the rows that do not fit lie next to each other with targets alike, so that the model may be at fault"
-    return ""
 
 
 def _scaled(y: np.ndarray) -> np.ndarray:
