@@ -98,9 +98,13 @@ def _function_errors(drawn: Any, law: TrueFunction, rule: MaximumPosterior, used
     place, y = drawn
     v, h = jnp.asarray(law.variance, float), jnp.asarray(law.values, float)
     constant = 0.5 * jnp.log(2 * jnp.pi * v)
+    size = law.grid.size
+    seen = jnp.bincount(place, used.astype(float), length=size)
+    mean = jnp.bincount(place, jnp.where(used, y, 0.0), length=size) / jnp.maximum(seen, 1)
+    scatter = jnp.sum(jnp.where(used, jnp.square(y - mean[place]), 0.0))
 
     def loss(field: Array) -> Array:
-        return jnp.sum(jnp.where(used, jnp.square(y - field.reshape(-1)[place]), 0.0)) / (2 * v)
+        return (scatter + jnp.sum(seen * jnp.square(mean - field.reshape(-1)))) / (2 * v)
 
     def both(field: Array) -> tuple[Array, Array]:
         return constant + loss(field) / jnp.sum(used), constant + 0.5 + jnp.mean(jnp.square(field - h)) / (2 * v)
