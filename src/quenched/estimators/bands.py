@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
 
 from quenched.core import checks
@@ -46,12 +45,6 @@ def fill(estimator: Any, draw: Callable[[Key], Drawn]) -> None:
     else:
         warnings.warn(f"The band is that of Laplace's method instead of draws: {drawn.verdict}.",
                       ConvergenceWarning, stacklevel=3)  # fmt: skip
-
-
-def quantile(level: Any) -> float:
-    """Deviations of a Gaussian to each side of its mean within which it lies with some probability."""
-    checks.inside("level", checks.number("level", level), 0.0, 1.0)
-    return float(ndtri((1 + level) / 2))
 
 
 def between(draws: np.ndarray, level: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -12,10 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
 from quenched.estimators import worlds
-from quenched.estimators.bands import Banded, between, check_band, fill, quantile
+from quenched.estimators.bands import Banded, between, check_band, fill
 from quenched.estimators.field_given import FEWEST, Given
 from quenched.estimators.reading import generator_of, validated
 from quenched.fields.practice import clusters, regression, sampled
+from quenched.fields.theory.laplace import interval
 
 
 class ClusterRegressor(Banded, Given):
@@ -110,7 +111,7 @@ class ClusterRegressor(Banded, Given):
         return worlds.world(worlds.Branches, self, rows)
 
     def credible_band(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Between what each function at each row lies with some probability; portions and noise are taken as known.
+        """Pointwise credible interval of each function at each row; portions and noise are taken as known.
 
         Args:
             X: rows.
@@ -123,8 +124,7 @@ class ClusterRegressor(Banded, Given):
         if self.draws_ is not None:
             hats = self._fitted.grid.interpolation(rows)
             return between(np.array([hats @ one for one in self.draws_]), level)
-        half = quantile(level) * self._fitted.deviation_at(rows)
-        return self._fitted.at(rows) - half, self._fitted.at(rows) + half
+        return interval(self._fitted.at(rows), self._fitted.deviation_at(rows), level)
 
     def predict_functions(self, X: Any) -> np.ndarray:
         """All functions at each row `[n, n_functions]`."""

@@ -133,7 +133,7 @@ class FieldClassifier(Banded, ClassifierMixin, BaseEstimator):
         return worlds.world(worlds.Classes, self, rows)
 
     def credible_band(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Between what the probability of each class at each row lies with some probability.
+        """Pointwise credible interval of the probability of each class at each row.
 
         That probability is $p(k|x)$ of the unknown fields; `predict_proba` is its mean. Laplace's band is made of draws
         from the Gaussian of the fields.

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from quenched.core import checks, results
 from quenched.core.types import InputError, Outcome
 from quenched.estimators import worlds
-from quenched.estimators.bands import Banded, between, check_band, fill, quantile
+from quenched.estimators.bands import Banded, between, check_band, fill
 from quenched.estimators.field_given import FEWEST, Given, check_prior
 from quenched.fields.model.grid import Axis
 from quenched.fields.practice import conditional, regression, rounding, sampled
+from quenched.fields.theory.laplace import interval
 
 PLACES = 101
 """Values of the column at which a conditional density is described."""
@@ -93,8 +94,8 @@ class FieldConditional(Banded, Given):
         """
         rows, values, weights = self._read(X, y, sample_weight)
         if rows.shape[1] > 1:
-            raise InputError(f"Argument `X` must have one column, but it has {rows.shape[1]}: give the one that the "
-                             "density hangs on.")  # fmt: skip
+            raise InputError(f"Argument `X` must have one column, but it has {rows.shape[1]}: give the one "
+                             "on which the density depends.")  # fmt: skip
         points = self._points()
         check_band(self.band)
         check_prior(self.order, self.strength)
@@ -151,7 +152,7 @@ class FieldConditional(Banded, Given):
         return worlds.world(worlds.Conditionals, self, rows)
 
     def credible_band(self, X: Any, y: Any = None, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Between what the density at each row and some values lies with some probability.
+        """Pointwise credible interval of the density at each row and some values.
 
         Mean and width, about which the density is a field, are taken as known.
 
@@ -166,11 +167,8 @@ class FieldConditional(Banded, Given):
         x = self._column(X)
         values = np.atleast_1d(checks.numbers("y", self.grid_[1] if y is None else y))
         checks.finite("y", values)
-        if self.draws_ is not None:
-            ends = between(self.draws_, level)
-        else:
-            mean, deviation = self._fitted.uncertainty
-            ends = mean - quantile(level) * deviation, mean + quantile(level) * deviation
+        mean, deviation = self._fitted.uncertainty
+        ends = interval(mean, deviation, level) if self.draws_ is None else between(self.draws_, level)
         pairs = np.repeat(x, len(values)), np.tile(values, len(x))
         low, high = (np.exp(self._fitted.log_density(*pairs, end)).reshape(len(x), len(values)) for end in ends)
         return low, high

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -25,6 +24,7 @@ from quenched.fields.practice.counting import Seen, Tally
 from quenched.fields.practice.density import POINTS, Bounds, Estimate, check_inside, check_range, estimate, grid_for
 from quenched.fields.practice.edges import suggested
 from quenched.fields.practice.tree import Trees
+from quenched.fields.theory.laplace import interval
 
 MOST_BARS = 60
 """Of a histogram."""
@@ -309,7 +309,7 @@ class FieldDensity(Banded, DensityMixin, BaseEstimator):
         return np.exp(self._at(x, self.log_density_))
 
     def credible_band(self, x: Any = None, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Between what the density at each place lies with some probability.
+        """Pointwise credible interval of the density.
 
         The logarithm of the density is taken as Gaussian, or the band is made of draws. Far from all rows it is hardly
         known, and the upper end stops at that of the highest density.
@@ -322,16 +322,13 @@ class FieldDensity(Banded, DensityMixin, BaseEstimator):
             Lower and upper ends.
         """
         check_is_fitted(self, "_fitted")
-        checks.inside("level", checks.number("level", level), 0.0, 1.0)
         if isinstance(self._fitted, Trees):
             if x is None:
                 raise InputError("Argument `x` must be given for a tree of fields, which has no grid, but it is None.")
             rows, shape = self._places(x)
-            logs = self._fitted.log_density(rows).reshape(shape)
-            half = float(ndtri((1 + level) / 2)) * np.sqrt(self._fitted.variance(rows)).reshape(shape)
-            return np.exp(logs - half), np.exp(logs + half)
-        half = float(ndtri((1 + level) / 2)) * self.deviation_
-        low, high = self.log_density_ - half, self.log_density_ + half
+            low, high = interval(self._fitted.log_density(rows), np.sqrt(self._fitted.variance(rows)), level)
+            return np.exp(low).reshape(shape), np.exp(high).reshape(shape)
+        low, high = interval(self.log_density_, self.deviation_, level)
         if self.draws_ is not None:
             low, high = between(self.draws_, level)
         ends = low, np.minimum(high, high.flat[np.argmax(self.log_density_)])

@@ -10,9 +10,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from quenched.core import checks
 from quenched.core.types import InputError
 from quenched.estimators import worlds
-from quenched.estimators.bands import Banded, between, check_band, fill, quantile
+from quenched.estimators.bands import Banded, between, check_band, fill
 from quenched.estimators.reading import rows_of, validated, weights_of
 from quenched.fields.practice import regression, robust, sampled
+from quenched.fields.theory.laplace import interval
 
 MOST_ORDER = 6
 """Beyond it differences lose all digits."""
@@ -35,7 +36,7 @@ class Given(RegressorMixin, BaseEstimator):
         values = checks.numbers("y", values)
         checks.inside("y", np.array([values.min(), values.max()]), -checks.LARGEST, checks.LARGEST)
         if 0 < np.abs(values).max() < LEAST:
-            raise InputError(f"Argument `y` must reach {LEAST:g} in size, but it does not: its squares are no numbers.")
+            raise InputError(f"Argument `y` must reach {LEAST:g} in size, but it does not: its squares underflow.")
         there = weights > 0
         return rows[there], values[there], weights[there]
 
@@ -157,7 +158,7 @@ class FieldRegressor(Banded, Given):
         return worlds.world(worlds.Functions, self, rows)
 
     def credible_band(self, X: Any, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Between what the function at each row lies with some probability.
+        """Pointwise credible interval of the function at each row.
 
         Args:
             X: rows.
@@ -170,9 +171,7 @@ class FieldRegressor(Banded, Given):
         if self.draws_ is not None:
             hats = self._fitted.grid.interpolation(rows)
             return between((hats @ self.draws_.reshape(len(self.draws_), -1).T).T, level)
-        half = quantile(level) * np.sqrt(self._fitted.variance_at(rows))
-        mean = self._fitted.at(rows)
-        return mean - half, mean + half
+        return interval(self._fitted.at(rows), np.sqrt(self._fitted.variance_at(rows)), level)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The mean of the function at each row.

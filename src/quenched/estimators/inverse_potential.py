@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -23,6 +22,7 @@ from quenched.fields.model.hamiltonian import Hamiltonian
 from quenched.fields.model.states import Canonical, Ground, State, Stationary
 from quenched.fields.practice import potential
 from quenched.fields.practice.potential import Setting
+from quenched.fields.theory.laplace import interval
 
 LEVELS = 5
 """Energies in `energies_`."""
@@ -221,7 +221,7 @@ class InversePotential(DensityMixin, Banded, BaseEstimator):
         return rows[:, None]
 
     def credible_band(self, x: Any = None, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Between what the potential, less its mean over the density, lies at each place with some probability.
+        """Pointwise credible interval of the potential less its mean over the density.
 
         Args:
             x: places of any shape on the grid; by default its points.
@@ -230,14 +230,15 @@ class InversePotential(DensityMixin, Banded, BaseEstimator):
         Returns:
             Lower and upper ends.
         """
-        half = self._half(level) * self.deviation_
-        low, high = self.potential_ - half, self.potential_ + half
+        check_is_fitted(self, "_found")
         if self.draws_ is not None:
             low, high = between(self.draws_, level)
+        else:
+            low, high = interval(self.potential_, self.deviation_, level)
         return self._on_grid(x, low), self._on_grid(x, high)
 
     def density_band(self, x: Any = None, level: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Between what the density of positions lies at each place with some probability.
+        """Pointwise credible interval of the density of positions.
 
         Args:
             x: places of any shape on the grid; by default its points.
@@ -246,12 +247,13 @@ class InversePotential(DensityMixin, Banded, BaseEstimator):
         Returns:
             Lower and upper ends.
         """
-        half = self._half(level) * self._found.log_deviation
+        check_is_fitted(self, "_found")
         if self._drawn_densities is not None:
             low, high = between(self._drawn_densities, level)
-            return self._on_grid(x, low), self._on_grid(x, high)
-        low, high = self.density_ * np.exp(-half), self.density_ * np.exp(np.minimum(half, 50.0))
-        high = np.minimum(high, high[np.argmax(self.density_)])  # far from all rows it is hardly known
+        else:
+            below, above = interval(np.zeros(len(self.density_)), self._found.log_deviation, level)
+            low, high = self.density_ * np.exp(below), self.density_ * np.exp(np.minimum(above, 50.0))
+            high = np.minimum(high, high[np.argmax(self.density_)])  # far from all rows it is hardly known
         return self._on_grid(x, low), self._on_grid(x, high)
 
     @double
@@ -385,11 +387,6 @@ class InversePotential(DensityMixin, Banded, BaseEstimator):
         if rows.shape[1] != 1:
             raise InputError(f"Argument `X` must have one column of positions, but it has {rows.shape[1]}.")
         return rows
-
-    def _half(self, level: float) -> float:
-        check_is_fitted(self, "_found")
-        checks.inside("level", checks.number("level", level), 0.0, 1.0)
-        return float(ndtri((1 + level) / 2))
 
     def _on_grid(self, x: Any, values: np.ndarray) -> np.ndarray:
         """Values on the grid at places of any shape."""

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import equinox as eqx
 import numpy as np
 from scipy import optimize
-from scipy.special import ndtri
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome, double
@@ -31,7 +30,7 @@ from quenched.fields.model.hyperpriors import Hyperprior
 from quenched.fields.model.priors import And
 from quenched.fields.model.problem import Problem
 from quenched.fields.practice.weighing import Look, Weigher
-from quenched.fields.theory.laplace import Laplace, laplace
+from quenched.fields.theory.laplace import Laplace, interval, laplace
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -160,9 +159,7 @@ class FittedHyper:
         Args:
             level: its probability.
         """
-        checks.inside("level", checks.number("level", level), 0, 1)
-        reach = float(ndtri(0.5 + level / 2)) * np.sqrt(self.variance)
-        return self.field - reach, self.field + reach
+        return interval(self.field, np.sqrt(self.variance), level)
 
 
 @double

@@ -235,9 +235,3 @@ def log_ratio(posterior: Whitened, z: np.ndarray, key: Key) -> float:
 @functools.partial(jax.jit, compiler_options=QUICK)
 def _energies(target: Target, z: Array) -> Array:
     return jax.vmap(target.energy)(z)
-
-
-def quantiles_of(fields: np.ndarray, level: float) -> tuple[Any, Any]:
-    """The interval at each point that draws `[draws, ...]` are in with some probability."""
-    low, high = np.quantile(fields, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return low, high

@@ -10,7 +10,7 @@ Then the density of what remains, $p(r|x) = e^{g(x, r)} / \int dr\, e^{g}$, on a
 smooth along both,
 $$p(g) \propto \exp\Bigl(-\tfrac{\lambda_x}2 \int |\partial_x^k g|^2
 - \tfrac{\lambda_y}2 \int |\partial_r^3 g|^2\Bigr),$$
-so that Gaussians are free, which for $k = 1$ do not hang on $x$; for $k = 2$ their natural parameters may be linear.
+so that Gaussians are free, which for $k = 1$ do not depend on $x$; for $k = 2$ their natural parameters may be linear.
 The prior is about $g$ itself, up to a function of $x$ (`Logits`): so it is diagonal in products of the modes of both
 axes, and the energy is convex. Strengths and orders are weighed by their evidence (see
 `quenched.fields.practice.evidence`); the predictive density is the mean over all.

@@ -18,7 +18,7 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 from scipy import optimize
-from scipy.special import expit, ndtri
+from scipy.special import expit
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome, double
@@ -31,7 +31,7 @@ from quenched.fields.model.links import Direct
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.switches import Jumps, Switches
-from quenched.fields.theory.laplace import laplace
+from quenched.fields.theory.laplace import interval, laplace
 
 SCAN = 5
 """Values of each number that are tried before the search."""
@@ -127,9 +127,7 @@ class FittedSwitches:
         Args:
             level: its probability.
         """
-        checks.inside("level", checks.number("level", level), 0, 1)
-        reach = float(ndtri(0.5 + level / 2)) * np.sqrt(self.variance)
-        return self.field - reach, self.field + reach
+        return interval(self.field, np.sqrt(self.variance), level)
 
 
 @double

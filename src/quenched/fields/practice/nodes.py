@@ -188,7 +188,7 @@ class Node:
 
     Attributes:
         column: which.
-        parent: in the tree; None if it hangs on no other.
+        parent: in the tree; None if it depends on no other.
         log_evidence: logarithm of the probability of its values.
         gain: what the logarithm gains by the others.
     """
@@ -255,7 +255,7 @@ class Number(Node):
         scores[:, self.column], rows[:, self.column] = z, self.line.value(z)
 
     def _parent(self, rows: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """What the field hangs on."""
+        """What the field depends on."""
         if self.parent is None:
             return np.zeros(len(rows))
         return rows[:, self.parent] if isinstance(self.rest, Split) else scores[:, self.parent]
@@ -342,7 +342,7 @@ def learn_number(
 
     Args:
         column: which.
-        parent: on which its field may hang.
+        parent: on which its field may depend.
         before: columns that are drawn before it.
         line: its density alone.
         rows: the table, categories as codes.

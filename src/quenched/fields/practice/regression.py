@@ -112,7 +112,7 @@ class Function:
 
 
 def merged(rows: np.ndarray, values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Equal rows as one, in a fixed order: numbers hang on what was seen, not on how it was written down."""
+    """Equal rows as one, in a fixed order: the answer depends on what was seen, not on the order of the rows."""
     both, where = np.unique(np.column_stack([rows, values]), axis=0, return_inverse=True)
     return both[:, :-1], both[:, -1], np.bincount(where.ravel(), weights)
 

@@ -1,9 +1,9 @@
 r"""The density of any number of columns as a tree of fields.
 
-$p(x) = \prod_i p(x_i | x_{\text{parent}(i)}, \ldots)$: every column hangs on one other by a field, and on those before
-it linearly (see `quenched.fields.practice.nodes`). The tree is the one of most mutual information, of counts in bins; a
-field is learned only along its edges, and an edge along which the evidence gains nothing is cut. Its root is the one
-from which means of bins explain the most: $y$ may be a function of $x$ where $x$ is none of $y$.
+$p(x) = \prod_i p(x_i | x_{\text{parent}(i)}, \ldots)$: every column depends on one other by a field, and on those
+before it linearly (see `quenched.fields.practice.nodes`). The tree is the one of most mutual information, of counts in
+bins; a field is learned only along its edges, and an edge along which the evidence gains nothing is cut. Its root is
+the one from which means of bins explain the most: $y$ may be a function of $x$ where $x$ is none of $y$.
 
 Clusters are no tree. So beside one tree, mixtures of few are tried, one for each cluster of Gaussians in the scores of
 the columns; rows have shares $w_{ik}$ of the clusters. The evidence of a mixture is its likelihood, less what the
@@ -144,7 +144,7 @@ def learn(
         bounds: of each column of numbers; by default none.
         clusters: how many trees; by default as many as are most probable.
     """
-    rows, where = np.unique(rows, axis=0, return_inverse=True)  # an order that hangs on what was seen alone
+    rows, where = np.unique(rows, axis=0, return_inverse=True)  # an order that depends on what was seen alone
     weights = np.bincount(where.ravel(), weights)
     ends: list[Bounds] = [(None, None)] * len(levels) if bounds is None else bounds
     steps = [0.0 if k else step_of(x, weights) for x, k in zip(rows.T, levels, strict=True)]

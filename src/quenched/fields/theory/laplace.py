@@ -132,23 +132,32 @@ class Laplace:
             about: None; or a density on the grid, whose average of the function is subtracted from it: the interval of
                 $h - \langle h \rangle$. Where the data leave a constant open it is narrower, and comparable.
         """
-        checks.inside("level", checks.number("level", level), 0, 1)
-        q = float(ndtri(0.5 + level / 2))
         if isinstance(self.problem.link, Direct):
             if about is None:
-                s = np.sqrt(self.variance)
-                return self.field - q * s, self.field + q * s
+                return interval(self.field, np.sqrt(self.variance), level)
             p = self.problem.grid.check("about", about).ravel()
             checks.not_negative("about", p)
             p = p / np.sum(p)
             s = np.sqrt(np.sum((self.roots - (self.roots @ p)[:, None]) ** 2, axis=0)).reshape(self.field.shape)
-            centred = self.field - float(self.field.ravel() @ p)
-            return centred - q * s, centred + q * s
+            return interval(self.field - float(self.field.ravel() @ p), s, level)
         if about is not None:
             raise InputError("Argument `about` must be None for densities, but one was given.")
-        s = np.sqrt(self.log_density_variance())
+        low, high = interval(np.zeros(self.field.shape), np.sqrt(self.log_density_variance()), level)
         P = self.problem.density(self.field)
-        return P * np.exp(-q * s), P * np.exp(q * s)
+        return P * np.exp(low), P * np.exp(high)
+
+
+def interval(mean: np.ndarray, deviation: np.ndarray, level: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The central intervals of Gaussians.
+
+    Args:
+        mean: of each.
+        deviation: standard deviation of each.
+        level: the probability of the interval.
+    """
+    checks.inside("level", checks.number("level", level), 0.0, 1.0)
+    half = float(ndtri((1 + level) / 2)) * deviation
+    return mean - half, mean + half
 
 
 @functools.partial(jax.jit, compiler_options=QUICK)
