@@ -7,6 +7,8 @@ import inspect
 import json
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -243,3 +245,11 @@ def test_what_is_fitted_has_one_name_and_an_outcome(answers):
     assert isinstance(fitted, package(science).Fitted)
     if science != "processes":  # solved in one go
         assert fitted.outcome.name == "converged"
+
+
+def test_sciences_load_without_what_only_some_of_their_verbs_need():
+    """Scikit-learn and `scipy.stats` take as long to load as all the rest."""
+    unwanted = {"sklearn", "scipy.stats", "matplotlib", "rich"}
+    code = f"import sys; from quenched import {', '.join(CASES)}; sys.exit(str({unwanted} & set(sys.modules) or ''))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""

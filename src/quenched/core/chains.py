@@ -10,7 +10,7 @@ of the tails the smaller one of the two indicators "below the 5% quantile" and "
 from __future__ import annotations
 
 import numpy as np
-from scipy import fft, special, stats
+from scipy import fft, special
 
 TAILS = (0.05, 0.95)
 """Quantiles whose effective sample sizes are those of the tails."""
@@ -48,6 +48,8 @@ def _halves(draws: np.ndarray) -> np.ndarray:
 
 def _scores(draws: np.ndarray) -> np.ndarray:
     """Normal scores of the ranks among all chains, equal draws with their mean rank."""
+    from scipy import stats
+
     chains, count, quantities = draws.shape
     ranks = stats.rankdata(draws.reshape(-1, quantities), axis=0, nan_policy="propagate")
     scores = special.ndtri((ranks - 0.375) / (chains * count + 0.25))

@@ -23,7 +23,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy import linalg, special, stats
+from scipy import linalg, special
 
 from quenched.core import checks
 from quenched.core.types import InputError, Key
@@ -347,7 +347,9 @@ def _gaussian_points(b: int) -> tuple[np.ndarray, np.ndarray]:
     if b == 1:
         x, w = np.polynomial.hermite_e.hermegauss(40)
         return x[:, None], w / w.sum()
-    z = special.ndtri(stats.qmc.Sobol(b, scramble=True, rng=0).random(DRAWS // 2))
+    from scipy.stats import qmc
+
+    z = special.ndtri(qmc.Sobol(b, scramble=True, rng=0).random(DRAWS // 2))
     return np.concatenate([z, -z]), np.full(DRAWS, 1 / DRAWS)
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from quenched.fields.model.grid import Grid
 from quenched.fields.practice import classification, conditional, density, regression
@@ -316,7 +316,7 @@ def information(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> tuple[floa
     there = table > 0
     found = float(np.sum(table[there] * np.log(table[there] / expected[there])))
     freedom = max((np.sum(rows > 0) - 1) * (np.sum(columns > 0) - 1), 1)
-    return (found - freedom / 2) / n, float(stats.chi2.sf(2 * found, freedom))
+    return (found - freedom / 2) / n, float(special.chdtrc(freedom, 2 * found))
 
 
 def cut(x: np.ndarray, weights: np.ndarray, bins: int = BINS) -> np.ndarray:

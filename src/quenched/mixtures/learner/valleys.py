@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 GRID = 240
 """Points of the line between which intervals are sought."""
@@ -65,7 +65,7 @@ def find_valley(
     if not high > low:
         return None
     grid = np.linspace(low, high, GRID)
-    below = stats.norm.cdf((grid[:, None] - mean) / np.maximum(deviation, np.finfo(float).tiny)) @ (w / w.sum())
+    below = special.ndtr((grid[:, None] - mean) / np.maximum(deviation, np.finfo(float).tiny)) @ (w / w.sum())
     best, found = 0.0, None
     for length in LENGTHS:
         inside = below[length:] - below[:-length]
@@ -98,4 +98,4 @@ def judge(counts: np.ndarray, lesser: np.ndarray) -> float:
     left, middle, right = np.asarray(counts).T
     sums = [left, right, np.where(lesser, right, left), np.where(lesser, left, right)]
     m = int(middle.sum())
-    return float(max(stats.binom.cdf(m, m + int(side.sum()), 0.5) for side in sums))
+    return float(max(special.bdtr(m, m + int(side.sum()), 0.5) for side in sums))

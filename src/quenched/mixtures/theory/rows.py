@@ -30,7 +30,7 @@ import functools
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from quenched.core import checks
 from quenched.core.types import InputError
@@ -117,11 +117,13 @@ def _errors(separation: float, share: float) -> np.ndarray:
 def chance(n: float, separation: float, share: float, level: float, train: float = np.inf) -> float:
     """The probability that the test of a valley on `n` rows has a p-value below the level, with intervals found from
     `train` rows."""
+    from scipy import stats
+
     places = intervals(separation, share, train)
     if places is None:
         return 0.0
     left, middle, right = n * places
-    z = stats.norm.isf(level)
+    z = -special.ndtri(level)
     ends = [(side - middle - 1) / np.sqrt(side + middle) - z for side in (left, right)]  # B is a whole number: -1
     together = middle / np.sqrt((left + middle) * (right + middle))
     covariance: Any = [[1.0, together], [together, 1.0]]

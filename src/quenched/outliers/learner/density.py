@@ -19,7 +19,6 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp, ndtri
-from scipy.stats import rankdata
 
 from quenched.outliers.learner.around import Fold
 
@@ -45,6 +44,8 @@ class Strangeness(NamedTuple):
 
 def normal_scores(X: np.ndarray) -> np.ndarray:
     """The columns as quantiles of a Gaussian, by rank."""
+    from scipy.stats import rankdata
+
     return ndtri((np.apply_along_axis(rankdata, 0, X) - 0.5) / len(X))
 
 

@@ -6,9 +6,9 @@ model cannot explain are the model's fault rather than the rows' where they lie 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from scipy.stats import rankdata
-from sklearn.neighbors import NearestNeighbors
 
 from quenched.outliers.learner.around import Verdict
 
@@ -47,8 +47,8 @@ def find_clump(X: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
     none, least = np.zeros(n, bool), max(10, round(SMALLEST * n))
     if n < 3 * least:
         return none
-    tree = NearestNeighbors(n_neighbors=least).fit(X)
-    near = tree.kneighbors(X)[0][:, -1]
+    tree = _tree(X)
+    near = tree.kneighbors(X, n_neighbors=least)[0][:, -1]
     centre = int(np.argmin(near))
     distance = np.linalg.norm(X - X[centre], axis=1)
     radius = max(float(near[centre]), 1e-9 * float(np.median(distance)))
@@ -75,7 +75,7 @@ def find_clump(X: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
 def count_neighbours(X: np.ndarray, codes: np.ndarray, omega: np.ndarray, K: int) -> np.ndarray:
     """Logarithms of the shares of the labels around each row, itself not counted `[n, K]`."""
     count = min(NEIGHBOURS, len(X) - 1)
-    near = NearestNeighbors(n_neighbors=count + 1).fit(X).kneighbors(X)[1]
+    near = _tree(X).kneighbors(X, n_neighbors=count + 1)[1]
     own = near == np.arange(len(X))[:, None]
     own[~own.any(axis=1), -1] = True  # among more equal rows than neighbours
     others = near[~own].reshape(len(X), count)
@@ -89,14 +89,14 @@ def measure_area(score: np.ndarray, marked: np.ndarray) -> float:
     m, n = int(marked.sum()), len(marked)
     if not 3 < m < n - 3:
         return 0.5
-    return float((rankdata(score)[marked].sum() - m * (m + 1) / 2) / (m * (n - m)))
+    return float((_ranks(score)[marked].sum() - m * (m + 1) / 2) / (m * (n - m)))
 
 
 def measure_crowding(X: np.ndarray, outlier: np.ndarray) -> float:
     """How well the neighbours of a row tell whether it is an outlier: the area under the curve."""
     marked = outlier > 0.5
     count = min(NEIGHBOURS, max(1, len(X) // 10)) + 1
-    near = NearestNeighbors(n_neighbors=count).fit(X).kneighbors(X)[1][:, 1:]
+    near = _tree(X).kneighbors(X, n_neighbors=count)[1][:, 1:]
     return measure_area(marked[near].mean(axis=1), marked)
 
 
@@ -118,11 +118,11 @@ def measure_smoothness(X: np.ndarray, targets: np.ndarray, outlier: np.ndarray) 
     marked = outlier > 0.5
     if marked.sum() < 2 * FEWEST_DOUBTFUL:
         return 0.0
-    near = NearestNeighbors(n_neighbors=FEWEST_DOUBTFUL + 1).fit(X[marked]).kneighbors(X[marked])[1][:, 1:]
+    near = _tree(X[marked]).kneighbors(X[marked], n_neighbors=FEWEST_DOUBTFUL + 1)[1][:, 1:]
     around = targets[marked][near].mean(axis=1)
     if np.ptp(around) == 0 or np.ptp(targets[marked]) == 0:
         return 0.0
-    return float(np.corrcoef(rankdata(around), rankdata(targets[marked]))[0, 1])
+    return float(np.corrcoef(_ranks(around), _ranks(targets[marked]))[0, 1])
 
 
 def measure_distance(X: np.ndarray) -> np.ndarray | None:
@@ -159,3 +159,17 @@ def find_fault(
     if crowding > limit and (far is None or measure_area(far, marked) < FAR):
         return "the rows that do not fit lie next to each other, so that the model may be at fault"
     return ""
+
+
+def _tree(X: np.ndarray) -> Any:
+    """What finds the neighbours of rows."""
+    from sklearn.neighbors import NearestNeighbors  # imported where it is used: a second of every start
+
+    return NearestNeighbors().fit(X)
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """The rank of each, the mean of theirs where several are equal."""
+    from scipy.stats import rankdata
+
+    return rankdata(values)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from quenched.core.types import Outcome
 from quenched.outliers.learner import density, labels, values
@@ -86,6 +85,8 @@ class Selection:
 
 def split(codes: np.ndarray | None, n: int, folds: int, generator: np.random.Generator) -> list[Fold]:
     """Folds, with every class in each where there are enough rows."""
+    from sklearn.model_selection import KFold, StratifiedKFold
+
     seed, plain = int(generator.integers(2**31)), np.zeros((n, 1))
     if codes is None:
         return list(KFold(min(folds, n), shuffle=True, random_state=seed).split(plain))

@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, gammaln, log_expit, logit
-from scipy.stats import median_abs_deviation
 
 from quenched.outliers.learner.around import Fit, Verdict
 from quenched.outliers.learner.labels import SHARES
@@ -76,7 +75,7 @@ class Values:
             h = h0 - 0.5 * np.square(r / s)
             return Verdict(h, expit(-h), float("nan"), float(np.mean(np.logaddexp(0, h))))
         y, omega, total = self.targets, self.omega, self.omega.sum()
-        low = max(float(1.4826 * median_abs_deviation(y)) ** 2, 0.25 * float(np.var(y)), 1e-300)
+        low = max(float(1.4826 * np.median(np.abs(y - np.median(y)))) ** 2, 0.25 * float(np.var(y)), 1e-300)
         p = np.where(np.abs(r) <= np.quantile(np.abs(r), 0.7), 0.95, 0.05)
         odds, (s2, m, v) = self._place(np.zeros(2), p), self._scale(p, r, low)
         for _ in range(STEPS):

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from scipy.special import log_expit
-from sklearn.linear_model import LogisticRegression, Ridge
 
 from quenched.core import checks
 from quenched.core.ensemble import OnHost
@@ -40,6 +39,8 @@ def select_labels(rule: model.SelectedLogistic, X: np.ndarray, S: np.ndarray) ->
 
 def _logistic(X: np.ndarray, S: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
     """The most probable J; rows of one label only are turned round by half, which changes nothing."""
+    from sklearn.linear_model import LogisticRegression
+
     rows = X * S[:, None]
     turned = np.where(np.arange(len(S)) % 2 == 0, 1.0, -1.0)
     if len(S) < 2:
@@ -50,6 +51,8 @@ def _logistic(X: np.ndarray, S: np.ndarray, weights: np.ndarray, ridge: float) -
 
 def select_values(rule: model.SelectedSquares, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Selected, float]:
     """The same for targets."""
+    from sklearn.linear_model import Ridge
+
     s, c, kept = float(rule.noise), float(rule.cut), {}
 
     def fit(rows: np.ndarray, weights: np.ndarray) -> Predict:
