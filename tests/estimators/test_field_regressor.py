@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 from quenched import fields
 from quenched.estimators import FieldRegressor
 from quenched.fields.learner.regression import regress
-from quenched.fields.model.operators import difference_modes
+from quenched.fields.model.modes import difference_modes
 from quenched.fields.practice import regression
 from tests.estimators.rows import waves, whole_values
 

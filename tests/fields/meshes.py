@@ -6,9 +6,9 @@ import numpy as np
 from quenched.fields.model.grid import Axis, Free, Grid, Periodic
 from quenched.fields.model.likelihoods import DensityData
 from quenched.fields.model.links import Density, LogDensity, Shifted, SquareRoot
-from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Laplacian, Mass
 
 TWO = [(3, 3), (7, 12)]
 LINE = Grid(over=[Axis(0, 1, points=12)])

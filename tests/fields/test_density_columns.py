@@ -10,7 +10,7 @@ from quenched import fields
 from quenched.core.types import Outcome
 from quenched.estimators import FieldDensity
 from quenched.fields.model.expansion import ShareCurvature
-from quenched.fields.model.operators import Modes, PlateModes
+from quenched.fields.model.modes import Modes, PlateModes
 from quenched.fields.theory.laplace import laplace
 from tests import tolerances
 

@@ -18,10 +18,11 @@ from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Density, Direct, LogDensity, Shifted
 from quenched.fields.model.locally import locally
-from quenched.fields.model.operators import Difference, Filter, Laplacian, Mass
+from quenched.fields.model.operators import Filter
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Difference, Laplacian, Mass
 from quenched.fields.practice import alternatives
 from quenched.fields.practice.alternatives import weigh
 from quenched.fields.theory.laplace import laplace

@@ -7,7 +7,7 @@ from scipy import integrate, stats
 
 from quenched import fields
 from quenched.core.types import InputError
-from quenched.fields.model.operators import plate_modes
+from quenched.fields.model.modes import plate_modes
 
 KS = 1e-4  # p-value below which drawn rows come from another distribution; seeds are fixed
 LINES = {

@@ -22,10 +22,11 @@ from quenched.fields.model.hyper import Hyper, space_of
 from quenched.fields.model.hyperpriors import Choice, Flat, Gamma, LogFlat, LogNormal, Normal, Power
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Direct, LogDensity, Shifted
-from quenched.fields.model.operators import Dense, Difference, Laplacian, Mass
+from quenched.fields.model.operators import Dense
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Difference, Laplacian, Mass
 from quenched.fields.practice.adapting import Integral, Joint, Pathology, adapt
 from quenched.fields.practice.weighing import Weigher
 from tests import tolerances

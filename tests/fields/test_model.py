@@ -8,9 +8,10 @@ from quenched.core.types import InputError
 from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Density, Direct, LogDensity, Shifted
-from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass
+from quenched.fields.model.operators import Dense, Filter
 from quenched.fields.model.priors import And, Gaussian, Prior, combined, operator_of
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Difference, Laplacian, Mass
 from tests.fields.meshes import LINKS, paper_mesh
 
 ROUNDING = 1e-11

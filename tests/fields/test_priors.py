@@ -5,10 +5,10 @@ import pytest
 
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Direct, LogDensity, Shifted
-from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Laplacian, Mass
 from tests.fields.meshes import small
 
 

@@ -12,9 +12,9 @@ from quenched.fields.model.components import ClusterData, Components
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Direct, LogDensity
-from quenched.fields.model.operators import Laplacian, Mass, ThinPlate
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Laplacian, Mass, ThinPlate
 from quenched.fields.theory.laplace import laplace
 from tests import tolerances
 

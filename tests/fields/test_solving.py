@@ -15,10 +15,10 @@ from quenched.fields.learner.starts import Empirical, Given, Kernel, Truncated, 
 from quenched.fields.model.grid import Axis, Free, Grid
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Density, Direct, LogDensity, SquareRoot
-from quenched.fields.model.operators import Difference, Laplacian, Mass, ThinPlate
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Difference, Laplacian, Mass, ThinPlate
 from quenched.fields.theory.laplace import laplace
 from quenched.papers.lemm1999.matrices import (
     DirichletRelaxation,

@@ -12,9 +12,9 @@ from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.hyperpriors import Choice, LogFlat
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Direct, LogDensity
-from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Laplacian, Mass
 from quenched.fields.model.switches import Jumps, Patches, Switches
 from quenched.fields.practice.locating import Alternation, Annealing, Exact, _push, locate
 from tests import tolerances

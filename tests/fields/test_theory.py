@@ -9,9 +9,9 @@ from quenched.fields.learner.solving import solve
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Density, Direct, LogDensity, Shifted, SquareRoot
-from quenched.fields.model.operators import Difference, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Difference, Mass
 from quenched.fields.theory import decisions
 from quenched.fields.theory.laplace import laplace
 from quenched.papers.lemm1999 import information

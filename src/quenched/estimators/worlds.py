@@ -22,7 +22,8 @@ from quenched.core import checks
 from quenched.core.calibration import Simulator, Trial
 from quenched.core.types import InputError, Key, Outcome
 from quenched.fields.model.grid import Axis, Grid
-from quenched.fields.model.operators import Modes, ThinPlate
+from quenched.fields.model.modes import Modes
+from quenched.fields.model.smoothness import ThinPlate
 from quenched.fields.practice import classification, density, regression, robust
 
 SIZES = (0.3, 1.0)

@@ -46,7 +46,7 @@ from quenched.fields.model.noise import (
     NoisyData,
     RiskData,
 )
-from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator, ThinPlate
+from quenched.fields.model.operators import Dense, Filter, Operator
 from quenched.fields.model.parameters import Parametrised
 from quenched.fields.model.parametrisations import Bounded, Distribution, Logits, Unnormalised, check_link
 from quenched.fields.model.potentials import (
@@ -64,6 +64,7 @@ from quenched.fields.model.quadratic import Cumulative, QuadraticData
 from quenched.fields.model.quantum import CombinedData, LevelData, MomentumData, PositionData
 from quenched.fields.model.rows import RowData
 from quenched.fields.model.shapes import Cosine, DoubleWell, Harmonic, Morse, Shape, TwoWells
+from quenched.fields.model.smoothness import Difference, Laplacian, Mass, ThinPlate
 from quenched.fields.model.states import Canonical, Evolving, Ground, Mixed, Packet, State, Stationary, Weighted
 from quenched.fields.model.switches import Jumps, Patches, Switches
 from quenched.fields.model.symmetries import (

@@ -16,11 +16,12 @@ import numpy as np
 
 from quenched.fields.model.grid import Axis, Dirichlet, Free, Grid, Periodic
 from quenched.fields.model.likelihoods import DensityData, GaussianData, Likelihood
-from quenched.fields.model.operators import Operator, Plate, Sum, Waves
+from quenched.fields.model.operators import Operator, Sum, Waves
 from quenched.fields.model.outcomes import QuantumData
 from quenched.fields.model.priors import And, Gaussian, Prior
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.rows import RowData
+from quenched.fields.model.smoothness import Plate
 
 RATIO = 4
 """Points of an axis for each of the coarser one: a solution is smooth, and each grid has programs of its own."""

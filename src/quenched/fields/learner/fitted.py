@@ -10,7 +10,7 @@ import numpy as np
 
 from quenched.core.types import Outcome
 from quenched.fields.model.either import log_sum
-from quenched.fields.model.operators import Modes
+from quenched.fields.model.modes import Modes
 from quenched.fields.model.problem import Problem
 
 if TYPE_CHECKING:

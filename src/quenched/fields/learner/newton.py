@@ -26,7 +26,7 @@ from quenched.fields.learner.matrices import LearningMatrix, Newton, curvature, 
 from quenched.fields.learner.starts import projected
 from quenched.fields.model.expansion import Curvature, Expansion
 from quenched.fields.model.links import Density
-from quenched.fields.model.operators import Modes
+from quenched.fields.model.modes import Modes
 from quenched.fields.model.problem import Problem
 
 SHARP, CLOSE, FALLS = 1e-22, 1e-6, 4.0

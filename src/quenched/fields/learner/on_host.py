@@ -15,10 +15,11 @@ import numpy as np
 from quenched.core.types import QUICK, Array, double
 from quenched.fields.learner.starts import Uniform, begin
 from quenched.fields.model.either import templates_of, uncertain
-from quenched.fields.model.operators import Mass, Operator, Waves
+from quenched.fields.model.operators import Operator, Waves
 from quenched.fields.model.preconditioner import RIDGE, resembling
 from quenched.fields.model.priors import Prior
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Mass
 
 PRODUCTS = 400
 """Newton's equation is solved with so many products at most."""

@@ -26,7 +26,8 @@ from quenched.core.types import InputError, Outcome, double
 from quenched.fields.learner.fitted import FittedAlternatives, FittedFunction
 from quenched.fields.model.either import log_sum, resolve, uncertain
 from quenched.fields.model.likelihoods import GaussianData
-from quenched.fields.model.operators import Operator, require_matrix
+from quenched.fields.model.modes import require_matrix
+from quenched.fields.model.operators import Operator
 from quenched.fields.model.priors import Gaussian, combined
 from quenched.fields.model.problem import Problem
 

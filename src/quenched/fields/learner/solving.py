@@ -25,7 +25,7 @@ from quenched.fields.learner.sparse import Solver
 from quenched.fields.learner.splitting import Splitting
 from quenched.fields.learner.starts import begin, blind, convex, projected, usual
 from quenched.fields.model.links import Direct
-from quenched.fields.model.operators import Modes
+from quenched.fields.model.modes import Modes
 from quenched.fields.model.parameters import Parametrised
 from quenched.fields.model.problem import Problem
 

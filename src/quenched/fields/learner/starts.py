@@ -22,10 +22,11 @@ from quenched.core.types import QUICK, Array, InputError, Real, real
 from quenched.fields.model.either import templates_of, uncertain
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.links import Density, Direct, Link, SquareRoot
-from quenched.fields.model.operators import Mass, Operator, check_operator
+from quenched.fields.model.operators import Operator, check_operator
 from quenched.fields.model.parametrisations import Unnormalised
 from quenched.fields.model.priors import combined, operator_of
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Mass
 
 UNSEEN = 1e-12
 """A prior does not see a function if it pulls at it by less than this, compared with another function."""

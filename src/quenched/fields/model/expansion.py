@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quenched.fields.model.operators import Modes, PlateModes
+from quenched.fields.model.modes import Modes, PlateModes
 
 
 class Curvature(abc.ABC):

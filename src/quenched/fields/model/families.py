@@ -15,8 +15,9 @@ from quenched.core.types import InputError, is_traced
 from quenched.fields.model.grid import Axis, Grid, Periodic
 from quenched.fields.model.hyper import Hyper
 from quenched.fields.model.hyperpriors import Choice, Flat, Hyperprior, LogFlat
-from quenched.fields.model.operators import Dense, Difference, Filter, Laplacian, Mass, Operator, Waves
+from quenched.fields.model.operators import Dense, Filter, Operator, Waves
 from quenched.fields.model.priors import Gaussian, Prior
+from quenched.fields.model.smoothness import Difference, Laplacian, Mass
 from quenched.fields.model.symmetries import Invariance, Translation
 
 LEAST = 1e-6

@@ -22,7 +22,9 @@ from quenched.core import checks
 from quenched.core.types import InputError
 from quenched.fields.model.eigenstates import conjugate_gradients, davidson
 from quenched.fields.model.grid import Dirichlet, Ends, Free, Grid, Periodic
-from quenched.fields.model.operators import Laplacian, Waves, require_matrix
+from quenched.fields.model.modes import require_matrix
+from quenched.fields.model.operators import Waves
+from quenched.fields.model.smoothness import Laplacian
 
 SMALL, MANY = 300, 4
 """Grids with fewer points, and those of which more than one state in so many is needed, are diagonalised as a whole."""

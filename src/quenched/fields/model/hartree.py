@@ -20,8 +20,8 @@ from quenched.core import checks
 from quenched.core.types import Array, InputError
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.hamiltonian import Particle
+from quenched.fields.model.modes import require_matrix
 from quenched.fields.model.observables import Observable, Positions
-from quenched.fields.model.operators import require_matrix
 from quenched.fields.model.responses import Response
 from quenched.fields.model.states import Ground, State
 

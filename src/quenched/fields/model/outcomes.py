@@ -22,8 +22,8 @@ from quenched.fields.model.grid import Grid
 from quenched.fields.model.hamiltonian import Hamiltonian, Particle
 from quenched.fields.model.likelihoods import Likelihood
 from quenched.fields.model.links import Direct, Link
+from quenched.fields.model.modes import Modes, require_matrix
 from quenched.fields.model.observables import Counted, Observable, Positions
-from quenched.fields.model.operators import Modes, require_matrix
 from quenched.fields.model.responses import LevelResponse, fixed
 from quenched.fields.model.states import DegenerateError, State, near_of
 

@@ -18,9 +18,10 @@ from jax.scipy.linalg import solve_triangular
 
 from quenched.core.types import Array
 from quenched.fields.model.grid import Grid, Periodic
-from quenched.fields.model.operators import Mass, Operator, Plate, Sum, Waves
+from quenched.fields.model.operators import Operator, Sum, Waves
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.products import data_diagonal, on_device
+from quenched.fields.model.smoothness import Mass, Plate
 
 EXACT = 1000
 """Modes of which the block is dense: so many that it takes as long as some tens of products with the Hessian."""

@@ -29,7 +29,8 @@ from quenched.fields.model.expansion import Curvature, DenseCurvature, Expansion
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.likelihoods import Likelihood
 from quenched.fields.model.links import Density, Direct, Link
-from quenched.fields.model.operators import Operator, require_matrix
+from quenched.fields.model.modes import require_matrix
+from quenched.fields.model.operators import Operator
 from quenched.fields.model.priors import And, Gaussian, Prior, gaussians, operator_of
 
 BLIND = 1e-9

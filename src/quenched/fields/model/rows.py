@@ -24,7 +24,7 @@ from quenched.fields.model.expansion import Curvature
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import Likelihood
 from quenched.fields.model.links import Direct, Link
-from quenched.fields.model.operators import Modes
+from quenched.fields.model.modes import Modes
 
 
 def weigh_rows(axes: tuple[Axis, ...], rows: np.ndarray, *, additive: bool = False) -> tuple[np.ndarray, np.ndarray]:

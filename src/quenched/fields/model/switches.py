@@ -25,8 +25,9 @@ from quenched.core.types import InputError
 from quenched.fields.model.families import link_rows
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.hyperpriors import Hyperprior
-from quenched.fields.model.operators import Filter, Mass, Operator
+from quenched.fields.model.operators import Filter, Operator
 from quenched.fields.model.priors import Gaussian
+from quenched.fields.model.smoothness import Mass
 
 
 class Switches(Gaussian):

@@ -25,7 +25,7 @@ from quenched.core import checks
 from quenched.core.types import InputError
 from quenched.fields.model.grid import Axis, Free, Grid, Periodic
 from quenched.fields.model.operators import Operator, Waves
-from quenched.fields.model.operators import _line as line_waves
+from quenched.fields.model.smoothness import line_waves
 
 ON_POINT = 1e-9
 """A coordinate within this share of a spacing of a point is on it."""

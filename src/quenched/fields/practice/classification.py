@@ -31,11 +31,12 @@ from quenched.fields.learner.fitted import Fitted
 from quenched.fields.learner.solving import moved_by_data, solve_in_modes
 from quenched.fields.model.components import ClassData, Components
 from quenched.fields.model.grid import Axis, Grid
-from quenched.fields.model.operators import Modes, Operator, ThinPlate, Waves
-from quenched.fields.model.operators import _line as line_waves
+from quenched.fields.model.modes import Modes
+from quenched.fields.model.operators import Operator, Waves
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import ThinPlate, line_waves
 from quenched.fields.practice.bands import Part, part_of_fit, thin
 from quenched.fields.practice.search import climb, spread
 from quenched.fields.practice.settings import pick

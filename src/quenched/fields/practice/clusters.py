@@ -22,10 +22,10 @@ from quenched.fields.learner.starts import Given
 from quenched.fields.model.components import ClusterData, Components
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.links import Direct
-from quenched.fields.model.operators import ThinPlate
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.rows import RowCurvature
+from quenched.fields.model.smoothness import ThinPlate
 from quenched.fields.practice.bands import Part
 from quenched.fields.practice.regression import merged
 from quenched.fields.theory.laplace import laplace

@@ -26,10 +26,10 @@ import numpy as np
 
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import DensityData
-from quenched.fields.model.operators import ThinPlate
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import ThinPlate
 from quenched.fields.practice.density import MARGIN, TAIL
 from quenched.fields.practice.evidence import Mixture, Trial, attempt, follow, weigh
 from quenched.fields.practice.regression import Function, merged

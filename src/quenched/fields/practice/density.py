@@ -28,9 +28,10 @@ from quenched.fields.learner.templates import Template, templates
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import DensityData
 from quenched.fields.model.links import LogDensity
-from quenched.fields.model.operators import Modes, ThinPlate
+from quenched.fields.model.modes import Modes
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import ThinPlate
 from quenched.fields.practice.evidence import Mixture, Trial, attempt, tangent, weigh
 
 ORDERS = {2: 0.25, 3: 0.5, 4: 0.25}

@@ -19,7 +19,7 @@ from quenched.fields.learner.fitted import Fitted
 from quenched.fields.learner.matrices import solve_factored
 from quenched.fields.learner.newton import SHARP
 from quenched.fields.learner.solving import moved_by_data, solve_in_modes
-from quenched.fields.model.operators import Modes
+from quenched.fields.model.modes import Modes
 from quenched.fields.model.problem import Problem
 from quenched.fields.theory.laplace import Laplace, laplace
 

@@ -26,11 +26,13 @@ from quenched.fields.learner.starts import Given
 from quenched.fields.model.grid import Axis, Free, Grid, Periodic
 from quenched.fields.model.hamiltonian import Hamiltonian, Particle
 from quenched.fields.model.links import Direct
+from quenched.fields.model.modes import Modes
 from quenched.fields.model.observables import Positions
-from quenched.fields.model.operators import Laplacian, Modes, Operator, ThinPlate
+from quenched.fields.model.operators import Operator
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quantum import PositionData
+from quenched.fields.model.smoothness import Laplacian, ThinPlate
 from quenched.fields.model.states import Canonical, Mixed, State, Stationary, Weighted
 from quenched.fields.practice import bands
 from quenched.fields.practice.bands import Drawn

@@ -36,9 +36,10 @@ from quenched.fields.learner.fitted import Fitted
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import GaussianData
 from quenched.fields.model.links import Direct
-from quenched.fields.model.operators import Modes, ThinPlate
+from quenched.fields.model.modes import Modes
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import ThinPlate
 from quenched.fields.practice.density import check_range
 from quenched.fields.practice.evidence import Trial, attempt
 

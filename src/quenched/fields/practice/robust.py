@@ -21,10 +21,11 @@ from quenched.fields.learner.solving import solve_in_modes
 from quenched.fields.learner.starts import Given
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.links import Direct
+from quenched.fields.model.modes import Modes
 from quenched.fields.model.noise import HuberNoise, InsensitiveNoise, LaplaceNoise, Noise, NoisyData
-from quenched.fields.model.operators import Modes, ThinPlate
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import ThinPlate
 from quenched.fields.practice.bands import part_of_fit, thin
 from quenched.fields.practice.classification import quantiles
 from quenched.fields.practice.regression import DECIDED, ORDERS, Function, Piece, merged, mix, of_polynomials

@@ -15,9 +15,9 @@ from scipy import special
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import DensityData
 from quenched.fields.model.links import LogDensity
-from quenched.fields.model.operators import ThinPlate
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import ThinPlate
 from quenched.fields.practice import density
 from quenched.fields.practice.evidence import Trial, attempt
 

@@ -46,7 +46,7 @@ from quenched.fields.model.either import Mixture, log_sum, resolve, uncertain
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.likelihoods import DensityData
 from quenched.fields.model.links import Density, Direct
-from quenched.fields.model.operators import Modes, PlateModes
+from quenched.fields.model.modes import Modes, PlateModes
 from quenched.fields.model.problem import Problem
 
 FLAT = 1e-9

@@ -27,7 +27,8 @@ from quenched.core import checks
 from quenched.core.types import Array, InputError, double
 from quenched.fields.model.expansion import DesignCurvature, ShareCurvature
 from quenched.fields.model.links import Direct
-from quenched.fields.model.operators import Sum, Waves, require_matrix
+from quenched.fields.model.modes import require_matrix
+from quenched.fields.model.operators import Sum, Waves
 from quenched.fields.model.preconditioner import Ground, Preconditioner, ground_of, precondition
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.products import compiled, hessian_product, look, on_device

@@ -11,9 +11,10 @@ from quenched.fields.model.grid import Axis, Ends, Free, Grid, Periodic
 from quenched.fields.model.laws import TrueDensity
 from quenched.fields.model.likelihoods import DensityData
 from quenched.fields.model.links import LogDensity
-from quenched.fields.model.operators import Laplacian, Operator
+from quenched.fields.model.operators import Operator
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Laplacian
 
 TWO = [(3, 3), (7, 12)]
 """The two data points of figures 13 to 17."""

@@ -17,9 +17,9 @@ from quenched.fields.model.grid import Axis, Free, Grid, Periodic
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Density, Direct, Link, LogDensity
 from quenched.fields.model.noise import InsensitiveNoise, MixtureNoise, Noise
-from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Laplacian, Mass
 from quenched.papers.lemm1999 import temperatures
 from quenched.papers.lemm1999.examples import (
     TWO,

@@ -23,9 +23,9 @@ from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Direct, LogDensity
 from quenched.fields.model.measurements import BlurredData
 from quenched.fields.model.noise import RiskData
-from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Laplacian, Mass
 from quenched.papers.lemm1999.examples import densities, mesh, normalised
 from quenched.papers.lemm1999.graphs import GIVEN, HIDDEN, SEEN, STATES, TRUTH, predictions
 from quenched.papers.lemm1999.information import mutual_information

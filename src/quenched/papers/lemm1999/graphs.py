@@ -21,9 +21,9 @@ from quenched.fields.model.grid import Axis, Grid, Periodic
 from quenched.fields.model.laws import TrueDensity
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Direct, LogDensity
-from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Laplacian, Mass
 from quenched.papers.lemm1999.examples import TWO, roughness
 
 GIVEN, SEEN, HIDDEN = "given, x", "seen, y", "hidden, h"

@@ -23,9 +23,9 @@ from quenched.fields.model.hyper import Hyper
 from quenched.fields.model.hyperpriors import Choice, Flat, LogFlat, Power
 from quenched.fields.model.likelihoods import GaussianData
 from quenched.fields.model.links import Direct
-from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Laplacian, Mass
 from quenched.fields.model.switches import Jumps, Patches
 from quenched.fields.practice.adapting import FittedHyper, Joint, Pathology, adapt
 from quenched.fields.practice.locating import locate

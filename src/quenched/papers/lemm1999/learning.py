@@ -13,8 +13,8 @@ from quenched.core.proof import agreement
 from quenched.fields.model.grid import Grid
 from quenched.fields.model.laws import MaximumPosterior, TrueFunction
 from quenched.fields.model.links import Direct
-from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
+from quenched.fields.model.smoothness import Laplacian, Mass
 from quenched.fields.simulation.measure import measure
 from quenched.fields.theory.curve import curve
 

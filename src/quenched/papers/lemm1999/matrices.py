@@ -24,9 +24,10 @@ import scipy.linalg
 from quenched.core import checks
 from quenched.core.types import InputError, Real, real
 from quenched.fields.learner.matrices import LearningMatrix
-from quenched.fields.model.operators import Laplacian, Mass, Operator, check_operator
+from quenched.fields.model.operators import Operator, check_operator
 from quenched.fields.model.priors import operator_of
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Laplacian, Mass
 
 
 class Gradient(LearningMatrix):

@@ -15,9 +15,9 @@ from quenched.fields.learner.starts import empirical
 from quenched.fields.model.grid import Periodic
 from quenched.fields.model.likelihoods import DensityData
 from quenched.fields.model.links import Density, LogDensity
-from quenched.fields.model.operators import Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Mass
 from quenched.papers.lemm1999 import framework, gaussian, hyperparameters, potentials, regression, temperatures
 from quenched.papers.lemm1999.examples import TWO, densities, normalised, roughness
 from quenched.papers.lemm1999.misprint import LATTICE, Misprint

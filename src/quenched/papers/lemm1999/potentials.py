@@ -16,10 +16,10 @@ from quenched.core.claims import Claim, below
 from quenched.fields.learner.solving import solve
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.links import Direct
-from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quantum import PositionData
+from quenched.fields.model.smoothness import Laplacian, Mass
 from quenched.fields.model.states import Canonical, Evolving, Ground, Mixed, Packet, State, Stationary, Weighted
 from quenched.papers.lemm1999.misprint import Misprint
 

@@ -19,10 +19,10 @@ from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import GaussianData
 from quenched.fields.model.links import Direct
 from quenched.fields.model.noise import InsensitiveNoise, MixtureNoise
-from quenched.fields.model.operators import Difference, Laplacian, Mass
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Difference, Laplacian, Mass
 from quenched.papers.lemm1999.gaussian import ROUNDING, SOLVED, gap
 from quenched.papers.lemm1999.misprint import Misprint
 

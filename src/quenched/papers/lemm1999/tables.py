@@ -20,11 +20,11 @@ from quenched.fields.model.components import ClassData, ClusterData, Components
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Density, Direct, LogDensity, SquareRoot
-from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.parameters import Parametrised
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Laplacian, Mass
 from quenched.papers.lemm1999.stationarity import over
 
 POINTS = [(0, 2), (0, 3), (1, 5), (2, 1), (3, 4), (3, 4)]

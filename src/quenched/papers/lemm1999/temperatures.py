@@ -18,10 +18,10 @@ from quenched.core.figures import Figure, Kind, Panel, Series
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import GaussianData
 from quenched.fields.model.links import Direct
-from quenched.fields.model.operators import Mass
 from quenched.fields.model.potentials import Cup
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Mass
 from quenched.fields.theory.mean_field import find_bifurcations, mean_field
 from quenched.papers.lemm1999.misprint import Misprint
 

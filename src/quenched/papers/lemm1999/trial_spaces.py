@@ -13,11 +13,11 @@ from quenched.fields.learner.solving import solve
 from quenched.fields.model.filters import Derivative
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import DensityData
-from quenched.fields.model.operators import Laplacian, Mass
 from quenched.fields.model.parametrisations import Logits
 from quenched.fields.model.potentials import Cup, Potential
 from quenched.fields.model.priors import Gaussian
 from quenched.fields.model.problem import Problem
+from quenched.fields.model.smoothness import Laplacian, Mass
 
 CUPS = {"(a)": (5.0, 10.0, 0.7), "(b)": (1.0, 3.0, 2.0), "(c)": (-4.8, 15.0, 2.0)}
 """Height, width and power of figure 12."""
