@@ -35,6 +35,7 @@ from quenched.fields.model.laws import Law, MaximumPosterior, Rule, TrueDensity,
 from quenched.fields.model.likelihoods import DensityData, GaussianData, Likelihood
 from quenched.fields.model.links import Density, Direct, Link, LogDensity, Shifted, SquareRoot
 from quenched.fields.model.locally import LocalEither, locally
+from quenched.fields.model.maps import Coordinates, LinearMap, Map, Mirror, Permutation, Rotation, Translation
 from quenched.fields.model.measurements import BinnedData, BlurredData, KernelData
 from quenched.fields.model.noise import (
     GaussianNoise,
@@ -67,17 +68,7 @@ from quenched.fields.model.shapes import Cosine, DoubleWell, Harmonic, Morse, Sh
 from quenched.fields.model.smoothness import Difference, Laplacian, Mass, ThinPlate
 from quenched.fields.model.states import Canonical, Evolving, Ground, Mixed, Packet, State, Stationary, Weighted
 from quenched.fields.model.switches import Jumps, Patches, Switches
-from quenched.fields.model.symmetries import (
-    Coordinates,
-    Infinitesimal,
-    Invariance,
-    LinearMap,
-    Map,
-    Mirror,
-    Permutation,
-    Rotation,
-    Translation,
-)
+from quenched.fields.model.symmetries import Infinitesimal, Invariance
 from quenched.fields.practice.adapting import Adaptation, FittedHyper, Integral, Joint, Marginal, Pathology, adapt
 from quenched.fields.practice.alternatives import Alternatives, weigh
 from quenched.fields.practice.columns import FittedColumns, screen

@@ -15,10 +15,11 @@ from quenched.core.types import InputError, is_traced
 from quenched.fields.model.grid import Axis, Grid, Periodic
 from quenched.fields.model.hyper import Hyper
 from quenched.fields.model.hyperpriors import Choice, Flat, Hyperprior, LogFlat
+from quenched.fields.model.maps import Translation
 from quenched.fields.model.operators import Dense, Filter, Operator, Waves
 from quenched.fields.model.priors import Gaussian, Prior
 from quenched.fields.model.smoothness import Difference, Laplacian, Mass
-from quenched.fields.model.symmetries import Invariance, Translation
+from quenched.fields.model.symmetries import Invariance
 
 LEAST = 1e-6
 """Mass of ready-made priors, as a share of the curvature of the longest wave: it makes them proper."""

@@ -19,12 +19,13 @@ from quenched.fields.learner.solving import solve
 from quenched.fields.model.grid import Axis, Free, Grid, Periodic
 from quenched.fields.model.likelihoods import DensityData, GaussianData
 from quenched.fields.model.links import Density, Direct, Link, LogDensity, Shifted, SquareRoot
+from quenched.fields.model.maps import Mirror, Translation
 from quenched.fields.model.parametrisations import Bounded, Distribution, Logits, Unnormalised, check_link
 from quenched.fields.model.priors import Gaussian, combined
 from quenched.fields.model.problem import Problem
 from quenched.fields.model.quadratic import Cumulative, QuadraticData
 from quenched.fields.model.smoothness import Laplacian, Mass
-from quenched.fields.model.symmetries import Invariance, Mirror, Translation
+from quenched.fields.model.symmetries import Invariance
 from quenched.papers.lemm1999.misprint import Misprint
 from quenched.papers.lemm1999.stationarity import curvature, descent, hessian, multiplier, over_matrix
 
