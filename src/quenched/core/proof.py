@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
-from scipy import stats
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from quenched.core import checks
 from quenched.core.types import InputError
@@ -145,10 +145,10 @@ def agreement(
     excess = np.maximum(0.0, gap - granted - relative_allowance * np.abs(expected))
     runs = min(len(side) for side in sides)
     t = np.where(moves, excess / np.where(moves, stderr, 1.0), np.where(excess > EXACT, np.inf, 0.0))
-    z = np.where(np.isinf(t), np.inf, -stats.norm.ppf(np.maximum(stats.t.sf(t, runs - 1), 1e-300)))
+    z = np.where(np.isinf(t), np.inf, -ndtri(np.maximum(stdtr(runs - 1, -t), 1e-300)))
     worst = int(np.argmax(z))
     p, critical = _judge(float(z[worst]), sides, stderr, moves)
-    unseen = granted + relative_allowance * np.abs(expected) + stats.t.isf(stats.norm.sf(critical), runs - 1) * stderr
+    unseen = granted + relative_allowance * np.abs(expected) - stdtrit(runs - 1, ndtr(-critical)) * stderr
     caught = np.where(moves & (expected != 0), unseen / np.abs(np.where(expected != 0, expected, 1.0)), np.inf)
     least = int(np.argmin(caught))
     parts = np.split((mean - expected) / np.where(moves, stderr, np.inf), np.cumsum(sizes)[:-1])
@@ -189,8 +189,8 @@ def _judge(worst: float, sides: list[np.ndarray], stderr: np.ndarray, moves: np.
     """P(largest |z| >= worst) under the null, with the runs' own correlations; and the z at which it is too small."""
     if not moves.any():
         return (1.0 if worst <= 0 else 0.0), 0.0
-    bound = min(1.0, 2 * moves.sum() * stats.norm.sf(worst))  # Bonferroni: resolves p below 1 / DRAWS
-    critical = float(stats.norm.isf(PASSED / (2 * moves.sum())))
+    bound = min(1.0, 2 * moves.sum() * ndtr(-worst))  # Bonferroni: resolves p below 1 / DRAWS
+    critical = -float(ndtri(PASSED / (2 * moves.sum())))
     if bound < 1 / DRAWS:
         return float(bound), critical
     rng = np.random.default_rng(0)
