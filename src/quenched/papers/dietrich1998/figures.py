@@ -310,7 +310,7 @@ def figure_7(*, quick: bool = False, key: Any = None) -> Figure:
                f"teacher finds such states beyond it ({'; '.join(f'γ = {g:g}, η = {e:g}, α = {a}' for g, e, a, _ in measured)}). With unlimited examples there "
                "is no critical share of outliers (erratum E7).")  # fmt: skip
     data = {f"simulation {i}": p for i, p in enumerate(points)}
-    return Figure("dietrich1998/figure_7", "A critical share that is none", caption, (left, right), data)
+    return Figure("dietrich1998/figure_7", "A critical share that does not exist", caption, (left, right), data)
 
 
 FIGURES = {
