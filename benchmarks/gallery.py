@@ -60,7 +60,7 @@ def entry(figure: Figure) -> str:
     compared = (
         "Theory against simulation:\n\n" + "\n".join(found) if found else "No simulation is compared in this figure."
     )
-    return (f"## {figure_name(figure.key)}\n\n![{figure.title}]({file_of(figure.key)}){{ loading=lazy }}\n\n**{figure.title}.** "
+    return (f"## {figure_name(figure.key)}\n\n[![{figure.title}]({file_of(figure.key)}){{ loading=lazy }}]({file_of(figure.key)})\n\n**{figure.title}.** "
             f"{escaped(figure.caption)}\n\n{compared}\n\n```py\n{code(figure.key)}```\n")  # fmt: skip
 
 

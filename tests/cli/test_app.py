@@ -57,6 +57,26 @@ def test_help_and_version_answer_without_loading_anything_heavy():
     assert all(name in done.stdout for name in ("curve", "simulate", "forecast", "reproduce", "demo"))
 
 
+@pytest.mark.parametrize(
+    ("used", "left_out"),
+    [
+        ("import quenched.cli.screen, quenched.cli.options; from quenched.prototypes import curve",
+         {"scipy.stats", "sklearn", "matplotlib"}),
+        ("from quenched.estimators import FieldDensity", {"quenched.outliers", "quenched.prototypes", "matplotlib"}),
+    ],
+)  # fmt: skip
+def test_a_command_loads_what_it_needs_and_no_more(used, left_out):
+    check = f"import sys; {used}; sys.exit(' '.join({left_out} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""
+
+
+def test_help_is_as_wide_as_the_terminal(run, monkeypatch):
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 300)
+    _, out, _ = run("forecast", "--help")
+    assert "always predicting the mean. A target of words, or of up to ten whole numbers, is a class" in out
+
+
 def test_version_and_no_words(run):
     code, out, _ = run("--version")
     assert code == 0

@@ -35,7 +35,10 @@ def make():
 
 
 def figure_1_has_all_lines_where_they_belong(figures):
-    lines = {one.label: one for one in figures["figure_1"].panels[0].series}
+    *lines, regions = figures["figure_1"].panels[0].series
+    assert regions.kind is Kind.word
+    assert list(regions.names) == ["unsplit", "ordered", "random"]
+    lines = {one.label: one for one in lines}
     assert len(lines) == 4
     ordered, dashed = lines["unsplit | ordered, σ₁"], lines["ordered | random"]
     assert np.all(np.isfinite(ordered.x))

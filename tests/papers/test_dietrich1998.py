@@ -61,6 +61,18 @@ def unstable_theory_is_dashed(figures):
     assert all(np.all(one.unstable) for one in theory[:-1])
 
 
+def s_shapes_are_whole(figures):
+    """Each line ends where the next one begins, and none bridges what lies between two pieces of a branch."""
+    for name in ("figure_4", "figure_6"):
+        series = figures[name].panels[0].series
+        turn = next(one for one in series if one.label == "unstable, between them")
+        (informed,) = [one for one in series if one.label == "informed, not the least"]
+        overfit = [one for one in series if one.label == "overfit, not the least"]
+        assert abs(informed.y[-1] - turn.y[-1]) < 0.01
+        assert abs(overfit[0].y[0] - turn.y[0]) < 0.01
+        assert max(np.diff(one.x).max() for one in (informed, *overfit) if len(one.x) > 1) < 0.2
+
+
 def figure_2_jumps(figures):
     theory = figures["figure_2"].data["many outliers"]
     assert float(theory.Phi.max()) > 0.45
@@ -124,6 +136,7 @@ def test_figures_and_claims():
     for check in (
         every_figure_is_drawn_from_finite_numbers,
         unstable_theory_is_dashed,
+        s_shapes_are_whole,
         figure_2_jumps,
         figure_7_has_the_printed_jump,
         every_statement_has_a_verdict_and_its_evidence,

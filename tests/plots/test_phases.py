@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 import quenched
+from quenched import outliers
 
 ALPHA = np.arange(1.0, 11.0)
 BOUNDARIES = [("hot_cold", "hot", "cold"), ("hot_glass", "hot", "glass"), ("cold_glass", "cold", "glass")]
@@ -66,6 +67,15 @@ def test_a_line_breaks_where_it_jumps(axes):
     for line in jumping:
         x, y = line.get_xdata(), line.get_ydata()
         assert np.isnan(y[list(x).index(3.0) + 1])
+
+
+def test_its_axes_are_in_words():
+    (axes,) = quenched.plot(diagram(along_name="width (a variance)")).axes
+    assert axes.get_ylabel() == "width (a variance)"
+    law = outliers.Contaminated(gamma=10.0)
+    (axes,) = quenched.plot(outliers.transitions(law, outliers.HardSelection(), alpha=[20.0, 21.0])).axes
+    assert axes.get_xlabel() == outliers.model.SCIENCE.labels["alpha"]
+    assert axes.get_ylabel() == outliers.model.SCIENCE.labels["eta"]
 
 
 def test_without_boundaries_there_are_lines_but_no_names():

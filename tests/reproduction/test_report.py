@@ -121,9 +121,9 @@ def test_every_comparison_is_a_row_and_in_the_json(tmp_path):
     assert "Figure 1" in first
     assert "nothing to compare" in first
     assert "LVQ1, p + = 0.8" in second  # its subscript is a formula
-    assert second.split()[-1] == "agree"
+    assert "= 0.8 agree" in " ".join(second.split())  # the verdict comes first, so that it is seen on narrow screens
     assert "Figure 3 left" in third
-    assert third.split()[-1] == "disagree"
+    assert " disagree " in third
     assert "1 of 2 disagree" in page.source
     stored = json.loads((tmp_path / "agreement.json").read_text())["comparisons"]
     assert [(row["figure"], row["passed"]) for row in stored] == [
@@ -162,6 +162,12 @@ def test_every_claim_is_shown_with_its_verdict(tmp_path):
     stored = json.loads((tmp_path / "agreement.json").read_text())["claims"]["paper"]
     assert [one["verdict"] for one in stored] == [verdict.value for verdict in Verdict]
     assert stored[0]["checks"] == ["as printed: error 0.1 below 0.3: yes"]
+
+
+def test_a_paper_without_a_chosen_verdict_says_so(tmp_path):
+    page = Page(write([], [claim()], tmp_path))
+    assert page.source.count('<p class="nothing">None has this verdict.</p>') == 1
+    assert "#only-refuted:checked ~ * .claims:not(:has(tr.refuted)) .nothing" in page.source
 
 
 def test_text_is_text_whatever_it_contains(tmp_path):
@@ -257,7 +263,7 @@ def test_beside_p_stands_what_the_test_can_see(tmp_path):
     stored = json.loads((tmp_path / "agreement.json").read_text())["comparisons"][0]
     assert " > 0.99 " in page.rows[1]
     assert stored["p"] > 0.99
-    assert f"{100 * stored['smallest_error_caught']:.2g} %" in page.rows[1]
+    assert f"{100 * stored['smallest_error_caught']:.2g}%" in page.rows[1]
     assert f"{stored['largest_without_allowance']:.2f} s.e." in page.rows[1]
 
 
@@ -271,8 +277,8 @@ def test_a_claim_leads_to_its_errata_and_they_to_their_tests(tmp_path):
 
 
 def test_pictures_are_described_and_formulas_are_formulas(tmp_path):
-    page = Page(write([figure(caption="R₊₊ falls as N^-1/2 with √(c/α), p < 0.5")], [], tmp_path))
+    page = Page(write([figure(caption="R₊₊ falls as N^-1/2 with √(c/α), p < 0.5 in `a<b`")], [], tmp_path))
     assert 'alt="error over time: line LVQ1 rises from 1 to 9."' in page.source
-    for formula in ("<msub><mi>R</mi><mrow><mo>+</mo><mo>+</mo></mrow></msub>", "<msqrt>", "p &lt; 0.5",
+    for formula in ("<msub><mi>R</mi><mtext>++</mtext></msub>", "<msqrt>", "p &lt; 0.5 in <code>a&lt;b</code>",
                     "<msup><mi>N</mi><mrow><mo>−</mo><mn>1</mn><mo>/</mo><mn>2</mn></mrow></msup>"):  # fmt: skip
         assert formula in page.source

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import importlib.metadata
 import inspect
+import re
 import typing
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,9 @@ app = typer.Typer(
 
 FREE = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Commands that take controls: unknown options belong to the science, whose help these commands print."""
+
+BREAK = re.compile(r"(?<!\n)\n(?!\n)")
+"""The end of a line inside a paragraph of a docstring: help has the width of the terminal."""
 
 Argument, Option = typer.Argument, typer.Option
 HelpOption = Annotated[
@@ -83,6 +87,7 @@ def command(**settings: Any) -> Callable[[Callable[..., None]], Callable[..., No
             with progress.waiting("Loading ...") if spinning else contextlib.nullcontext():
                 function(**given, **made)
 
+        run.__doc__ = BREAK.sub(" ", inspect.getdoc(function) or "")
         run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
         run.__annotations__ = {one.name: one.annotation for one in parameters}
         return app.command(**settings)(run)
@@ -163,7 +168,9 @@ def forecast(
     error: Annotated[list[str] | None, Option(help="How many examples reach this error? Repeatable.")] = None,
     rmse: Annotated[list[str] | None, Option(help="The same in the units of the target.")] = None,
     check: Annotated[int, Option(help="As a check, tune again on this many random subsets of each size.")] = 0,
-    accuracy: Annotated[float, Option(help="Relative standard error below the number of rows.")] = 0.03,
+    accuracy: Annotated[
+        float, Option(help="Relative standard error of what is measured below the number of rows.")
+    ] = 0.03,
     model: Annotated[
         list[str] | None,
         Option(help="What learns: gp (the default), ridge, logistic, knn, svm, forest, boosting or mlp. Repeatable."),
@@ -312,10 +319,10 @@ def classify(
     reading: Reading,
     delivery: Delivery,
 ) -> None:
-    """Which class has a row, decided by the nearest of a few typical ones, and which columns matter?
+    """Which class does a row belong to, judged by the nearest of a few typical ones, and which columns matter?
 
-    Columns are measured in standard deviations. How often the class is right is seen on rows held out, beside the
-    nearest class mean and the largest class. --out FILE.csv has all rows with the class that was found.
+    Columns are measured in standard deviations. Rows held out show how often the class is right, beside the nearest
+    class mean and the largest class. --out FILE.csv has all rows with the class found.
 
     Example: quenched classify wines.csv --target cultivar --plot metric.png
     """
@@ -403,7 +410,7 @@ def explore(
     papers: Annotated[Path | None, Option(help="Folder of a reproduction, whose claims are shown.")] = None,
     browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
-    """A page in your browser: phase diagrams, simulations, your tables, priors and the papers, all to be touched.
+    """A page in your browser: phase diagrams, simulations, your tables, priors and the papers.
 
     Example: quenched explore
     """

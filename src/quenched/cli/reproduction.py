@@ -80,7 +80,8 @@ def _announce_once(tell: Callable[[float, str], None]) -> Callable[[State], None
             processes = f"{state.workers} processes" if state.workers > 1 else "one process"
             typer.echo(f"{len(left)} steps in {processes}{kept}: {words}.", err=True)
             said = True
-        tell(state.share(), f"{words} left; now {', '.join(map(str, state.running))}")
+        now = f"; now {', '.join(map(str, state.running))}" if state.running else ""
+        tell(state.share(), f"{words} left{now}")
 
     return watch
 

@@ -307,6 +307,8 @@ class Question:
         for name, words in self.science.labels.items():
             if name in result.variables:
                 result[name].attrs["long_name"] = words
+        if "along" in attrs:
+            result.attrs["along_name"] = self.science.labels.get(attrs["along"], attrs["along"])
         return result
 
     def _finish(self, result: xr.Dataset) -> xr.Dataset:

@@ -5,17 +5,40 @@ nothing by itself. Choices are objects: `LVQClassifier(rule=LVQ21(0.05), window=
 to an end the estimator warns, and `outcome_` says what happened; the attributes are finite all the same.
 """
 
-from quenched.estimators.cluster_regressor import ClusterRegressor
-from quenched.estimators.field_classifier import FieldClassifier
-from quenched.estimators.field_conditional import FieldConditional
-from quenched.estimators.field_density import FieldDensity
-from quenched.estimators.field_given import FieldRegressor
-from quenched.estimators.inverse_potential import InversePotential
-from quenched.estimators.lvq import LVQClassifier
-from quenched.estimators.mixtures import AnnealedMixture
-from quenched.estimators.outliers import HardSelectionClassifier, SoftSelectionClassifier
-from quenched.estimators.prototypes import VQClusterer
-from quenched.estimators.selection import SelectionClassifier, SelectionRegressor
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quenched.estimators.cluster_regressor import ClusterRegressor
+    from quenched.estimators.field_classifier import FieldClassifier
+    from quenched.estimators.field_conditional import FieldConditional
+    from quenched.estimators.field_density import FieldDensity
+    from quenched.estimators.field_given import FieldRegressor
+    from quenched.estimators.inverse_potential import InversePotential
+    from quenched.estimators.lvq import LVQClassifier
+    from quenched.estimators.mixtures import AnnealedMixture
+    from quenched.estimators.outliers import HardSelectionClassifier, SoftSelectionClassifier
+    from quenched.estimators.prototypes import VQClusterer
+    from quenched.estimators.selection import SelectionClassifier, SelectionRegressor
+
+# Loaded when first used: start-up is part of a user's wait.
+_HOME = {
+    "AnnealedMixture": "quenched.estimators.mixtures",
+    "ClusterRegressor": "quenched.estimators.cluster_regressor",
+    "FieldClassifier": "quenched.estimators.field_classifier",
+    "FieldConditional": "quenched.estimators.field_conditional",
+    "FieldDensity": "quenched.estimators.field_density",
+    "FieldRegressor": "quenched.estimators.field_given",
+    "HardSelectionClassifier": "quenched.estimators.outliers",
+    "InversePotential": "quenched.estimators.inverse_potential",
+    "LVQClassifier": "quenched.estimators.lvq",
+    "SelectionClassifier": "quenched.estimators.selection",
+    "SelectionRegressor": "quenched.estimators.selection",
+    "SoftSelectionClassifier": "quenched.estimators.outliers",
+    "VQClusterer": "quenched.estimators.prototypes",
+}
 
 __all__ = [
     "AnnealedMixture",
@@ -32,3 +55,13 @@ __all__ = [
     "SoftSelectionClassifier",
     "VQClusterer",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'quenched.estimators' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

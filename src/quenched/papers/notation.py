@@ -19,11 +19,20 @@ TERM = re.compile(
 )
 """A root, or a letter or a number with what stands below and above it."""
 GREEK = re.compile("[Α-Ωα-ωϑϕϵ]")
-PIECE = re.compile(r"\d+(?:\.\d+)?|[^\W\d_][\u0300-\u036f]?|\S")
+SIGNS = r"[+−]{2,}"
+PIECE = re.compile(rf"{SIGNS}|\d+(?:\.\d+)?|[^\W\d_][\u0300-\u036f]?|\S")
+"""Two signs are the name of an element, not a sum of sums: browsers would put spaces between them."""
+CODE = re.compile("`([^`]+)`")
 
 
 def mathematics(text: str) -> str:
-    """A sentence as HTML, its formulas as MathML."""
+    """A sentence as HTML, its formulas as MathML, and what stands between backticks as code."""
+    words = CODE.split(text)
+    return "".join(f"<code>{html.escape(one)}</code>" if i % 2 else _set(one) for i, one in enumerate(words))
+
+
+def _set(text: str) -> str:
+    """Words without code."""
     parts, end = [], 0
     for found in TERM.finditer(text):
         formula = _formula(found)
@@ -53,6 +62,6 @@ def _row(text: str) -> str:
     """Letters, numbers and signs in a row."""
     pieces = []
     for piece in PIECE.findall(text.replace("-", "−")):
-        tag = "mn" if piece[0].isdigit() else "mi" if piece[0].isalpha() else "mo"
+        tag = "mn" if piece[0].isdigit() else "mi" if piece[0].isalpha() else "mo" if len(piece) == 1 else "mtext"
         pieces.append(f"<{tag}>{html.escape(piece)}</{tag}>")
     return pieces[0] if len(pieces) == 1 else f"<mrow>{''.join(pieces)}</mrow>"

@@ -178,7 +178,7 @@ def allowance_words(one: Agreement) -> str:
     several = len(set(one.allowances.values())) > 1
     each = ", ".join(f"{value:g} in {name}" for name, value in one.allowances.items())
     absolute = "" if not one.allowance else each if several else f"{one.allowance:g}"
-    relative = f"{100 * one.relative_allowance:g} %" if one.relative_allowance else ""
+    relative = f"{100 * one.relative_allowance:g}%" if one.relative_allowance else ""
     return " + ".join(filter(None, [absolute, relative])) or "none"
 
 
@@ -285,7 +285,7 @@ def _rows(section: Section, figure: Figure) -> list[dict[str, Any]]:
             "comparison": words,
             "p": one.chance.removeprefix("= "),
             "plain": f"{one.deviation:.2f}" if math.isfinite(one.deviation) else "∞",
-            "caught": f"{one.caught:.2g}" if one.caught >= 1 else f"{100 * one.caught:.2g} %" if one.caught > 0 else "",
+            "caught": f"{one.caught:.2g}" if one.caught >= 1 else f"{100 * one.caught:.2g}%" if one.caught > 0 else "",
             "caught_where": one.caught_where,
             "largest": f"{one.largest:.2f}" if math.isfinite(one.largest) else "∞",
             "where": one.where,

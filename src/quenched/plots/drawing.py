@@ -47,6 +47,8 @@ LONGEST_LABEL = 40
 """Longest label of an ordinate in one line."""
 BELOW = 0.55
 """Inches from the axes down to a legend of their own: below ticks and label."""
+MOST_ROWS, ROW = 4, 0.21
+"""Rows of a legend below the axes for which a figure has room, and the inches that each further one adds."""
 NOTE_WIDTH = 98
 """Characters in a line of a note."""
 TICKS = {4: (1,), 2: (1, 3), 1: (1, 2, 5), 0.5: (1, 1.5, 2, 3, 5, 7), 0: ()}
@@ -301,9 +303,12 @@ def _place_legends(figure: Figure, axes: list[Axes], legends: list[_Entries], ke
     elif len(axes) == 1 or shared:
         _legend(figure, every | key, "outside lower center", columns=_columns(every | key, wide))
     else:
+        narrow = wide / len({ax.get_position().x0 for ax in axes})
+        rows = -(-len(key) // _columns(key, wide)) + max(-(-len(one) // _columns(one, narrow)) for one in legends)
+        figure.set_figheight(figure.get_figheight() + ROW * max(0, rows - MOST_ROWS))
         _legend(figure, key, "outside lower center", columns=_columns(key, wide))
         for ax, legend in zip(axes, legends, strict=True):
-            columns = _columns(legend, wide / len({ax.get_position().x0 for ax in axes}))
+            columns = _columns(legend, narrow)
             below = ax.transAxes + ScaledTranslation(0, -BELOW, figure.dpi_scale_trans)
             anchor = {"bbox_to_anchor": (0.5, 0.0), "bbox_transform": below}
             _legend(ax, legend if len(legend) > 1 else {}, "upper center", columns=columns, **anchor)

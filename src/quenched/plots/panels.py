@@ -268,6 +268,8 @@ def show_tree(data: xr.Dataset) -> Panel:
         return Panel("cluster", words, (), ylim=(0.0, data.sizes["split"] + 1.0), note=note)
     unit = "share of each feature's variance" if data.attrs.get("relative") else "a variance"
     words, note = f"width at which a cluster splits ({unit})", "Percentages and thickness: share of the rows."
+    if "p" in data:
+        note = f"p: that one Gaussian would split so early. {note}"
     return Panel("component", words, (), ylim=_ends(data), log="y", note=note)
 
 
@@ -306,8 +308,8 @@ def _places(data: xr.Dataset) -> tuple[dict[int, float], list[int]]:
 def paint_tree(ax: Axes, data: xr.Dataset, palette: Sequence[str]) -> None:
     """Draw the tree: a branch falls from the split it came from to the one it ends in; final clusters have colours."""
     place, leaves = _places(data)
-    tested = "p" in data
-    low, high = (0.0, data.sizes["split"] + 1.0) if tested else _ends(data)
+    ranked = data.attrs["source"] == "clusters"  # heights are ranks there, and widths in an annealing
+    low, high = (0.0, data.sizes["split"] + 1.0) if ranked else _ends(data)
     share, top = data["share"].values, {0: high}
     end = dict(zip(data["cluster"].values.tolist(), data["width"].values.tolist(), strict=True))
     for width, into in zip(data["width"].values, data["into"].values, strict=True):
@@ -315,7 +317,7 @@ def paint_tree(ax: Axes, data: xr.Dataset, palette: Sequence[str]) -> None:
         top |= {int(h): float(width) for h in into}
     beside: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 9.5}
     names = []
-    for split in range(data.sizes["split"] if tested else 0):
+    for split in range(data.sizes["split"] if "p" in data else 0):
         p, middle = float(data["p"][split]), place[int(data["cluster"][split])]
         words = f"p = {p:.2g}" if p >= SMALLEST_P else f"p < {SMALLEST_P:g}"
         ax.annotate(words, (middle, float(data["width"][split])), (7, 8), **beside)
@@ -329,12 +331,13 @@ def paint_tree(ax: Axes, data: xr.Dataset, palette: Sequence[str]) -> None:
         else:
             ax.annotate(
                 f"{share[node]:.0%}",
-                (x, (top[node] + bottom) / 2 if tested else float(np.sqrt(top[node] * bottom))),
-                (7, 0),
+                (x, (top[node] + bottom) / 2 if ranked else float(np.sqrt(top[node] * bottom))),
+                (-7, 0),
+                ha="right",  # on the other side than the p of its split
                 **beside,
             )
     ax.set_xticks(range(len(leaves)), names)
-    if tested:
+    if ranked:
         ax.set_yticks([])
     ax.set_xlim(-0.6, len(leaves) - 0.4)
     ax.grid(False, axis="x")

@@ -31,7 +31,8 @@ def show_lines(data: xr.Dataset) -> Panel:
     Args:
         data: from `outliers.transitions`, `mixtures.transitions` or `mixtures.phase_lines`.
     """
-    alpha, along = data["alpha"].values, str(data.attrs["along"])
+    alpha, along = data["alpha"].values, str(data.attrs.get("along_name", data.attrs["along"]))
+    across = str(data["alpha"].attrs.get("long_name", "examples per dimension, alpha"))
     bounds = json.loads(data.attrs.get("boundaries", "[]"))
     parted = {name: f"{above} | {below}" for name, above, below in bounds}
     walls = [read_column(data, bounds, i) for i in range(len(alpha))]
@@ -58,7 +59,7 @@ def show_lines(data: xr.Dataset) -> Panel:
         series.append(Series("regions", Kind.word, x, y, names=np.array(names)))
     log = "x" if np.all(alpha > 0) and alpha[-1] > 10 * alpha[0] else ""
     note = "Thick solid lines: where the state of least free energy changes."
-    return Panel("examples per dimension, alpha", along, tuple(series), ylim=frame, log=log, key=False, note=note)
+    return Panel(across, along, tuple(series), ylim=frame, log=log, key=False, note=note)
 
 
 def _lines(data: xr.Dataset) -> list[str]:

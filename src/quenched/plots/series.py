@@ -44,7 +44,7 @@ def draw_series(ax: Axes, series: Series, colour: Any, marker: str, dashes: Any,
     if series.kind is Kind.cloud:
         return ax.plot(x, y, marker, color=colour, ms=3.6, alpha=0.55, mew=0, rasterized=True)[0]
     if series.kind is Kind.row:
-        return ax.plot(x, y, "o", color="black", ms=4.2, mec="white", mew=0.9, ls="none", zorder=4)[0]
+        return ax.plot(x, y, "o", color="black", ms=4.2, mec="white", mew=0.9, ls="none", zorder=4, clip_on=False)[0]
     if series.kind is Kind.cell:
         return _frame_cells(ax, series)
     if series.kind is Kind.mark:

@@ -27,7 +27,7 @@ def _describe(panel: Panel) -> str:
     """One panel."""
     title = f"{_plain(panel.title)}: " if panel.title else ""
     if not panel.frame:
-        return f"{title}a graph of {sum(len(s.x) for s in panel.series if s.kind is Kind.node)} nodes."
+        return f"{title}{_tell_graph(panel.series)}."
     every = [np.asarray(s.y, float)[np.isfinite(np.asarray(s.y, float))] for s in panel.series]
     height = float(np.ptp(np.concatenate(every))) if any(len(y) for y in every) else 0.0
     told: dict[tuple[str, Kind], list[Series]] = {}
@@ -38,6 +38,15 @@ def _describe(panel: Panel) -> str:
     scales = " (logarithmic)" if panel.log else ""
     axes = f"{_plain(panel.y) or 'values'} over {_plain(panel.x) or 'places'}{scales}"
     return f"{title}{axes}: {'; '.join(said)}." if said else f"{title}{axes}."
+
+
+def _tell_graph(every: Sequence[Series]) -> str:
+    """Nodes with their names, and what lies between them."""
+    named = [(_plain(s.label), [_plain(str(name)) for name in s.names if str(name)])
+             for s in every if s.kind is Kind.node and s.names is not None]  # fmt: skip
+    nodes = [f"{label} ({', '.join(names)})" if names else label for label, names in named]
+    others = dict.fromkeys(_plain(s.label) for s in every if s.kind is not Kind.node and s.label)
+    return f"a graph with the nodes {', '.join(nodes)}" + (f"; and {', '.join(others)}" if others else "")
 
 
 def _tell(some: Sequence[Series], height: float) -> str:

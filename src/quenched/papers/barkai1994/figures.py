@@ -41,9 +41,10 @@ def figure_1(*, quick: bool = False, key: Any = None) -> Figure:
                alphas[low | (alphas < 4.1)]),
         Series("ordered | random", Kind.theory, lines.ordered_random.values, alphas, unstable=broken, dashes=BROKEN),
         Series("replica symmetry breaks (ordered)", Kind.theory, lines.replica_symmetry.values, alphas),
+        Series("regions", Kind.word, np.array([4.0, 1.4, 1.0]), np.array([5.5, 7.5, 2.0]),
+               names=np.array(["unsplit", "ordered", "random"])),
     )  # fmt: skip
-    note = "Right of the splitting lines one centre; left of them two, ordered above and random below the dashed line."
-    panel = Panel(WIDTH, "examples per dimension, α", series, xlim=(0, 6), ylim=(0, 10), note=note, key=False)
+    panel = Panel(WIDTH, "examples per dimension, α", series, xlim=(0, 6), ylim=(0, 10), key=False)
     caption = ("Separation u₀ = 1. The splitting lines are exact (an outlier and the edge of the spectrum of the examples' "
                "covariance). Left of the line on which replica symmetry breaks, and in all of the random phase, the theory is an "
                "approximation: the line between ordered and random phase lies there entirely, so it is dashed. The paper "

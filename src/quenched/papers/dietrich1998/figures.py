@@ -37,6 +37,8 @@ TEACHER = outliers.TeacherStart()
 ALPHA = "examples per dimension, α"
 ETA = "ln(outliers / informative), η"
 BROKEN = "replica symmetry broken"
+TO_FOLD = 1e-4
+"""Distance of the last point of a branch from the fold where it ends, as a share of that between both folds."""
 QUICK_SIZES = 16
 """Sample sizes along a line of theory in quick mode; half as many along a line of the phase diagram."""
 
@@ -144,12 +146,18 @@ def figure_3(*, quick: bool = False, key: Any = None) -> Figure:
     return Figure("dietrich1998/figure_3", "Overlap and length", caption, tuple(panels), {"theory": curve})
 
 
+def _between_folds(first: float, last: float, number: int) -> np.ndarray:
+    """Numbers between two folds, dense near them, where states change like a square root."""
+    share = (1 - np.cos(np.linspace(0, np.pi, number))) / 2
+    return first + (last - first) * np.clip(share, TO_FOLD, 1 - TO_FOLD)
+
+
 def _against_eta(rule: Any, *, quick: bool, key: Any) -> tuple[xr.Dataset, xr.Dataset, xr.Dataset]:
     """Theory, and simulations from random and from teacher starts, at α = 20 and N = 100."""
     etas = np.array([0.0, 1.0, 2.0, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0])
     lines = find_lines(rule)
-    turns = np.linspace(float(lines.overfit_start), float(lines.informed_end), 12)  # where there are several states
-    grid = functools.reduce(np.union1d, (np.linspace(0, 8, 61 if quick else 161), etas, turns[1:-1]))
+    turns = _between_folds(float(lines.overfit_start), float(lines.informed_end), 12)  # where there are several states
+    grid = functools.reduce(np.union1d, (np.linspace(0, 8, 61 if quick else 161), etas, turns))
     curve = outliers.curve(LAW, rule, alpha=20.0, eta=grid)
     given = {"alpha": 20.0, "eta": etas, "size": 100, "runs": 20 if quick else 100}
     random = outliers.measure(LAW, rule, start=outliers.RandomStart(), key=_key(key, 4), **given)
@@ -162,9 +170,14 @@ def _branches(curve: xr.Dataset, name: str) -> list[Series]:
     found = [_lines("least free energy", _lowest(curve), "eta", name)]
     for branch in ("informed", "overfit"):
         one = curve.sel(branch=branch)
-        other = (one.outcome.values == "converged") & ~one.lowest.values
-        if other.any():
-            found.append(_lines(f"{branch}, not the least", one.isel(eta=other), "eta", name))
+        there = one.outcome.values == "converged"
+        other = there & ~one.lowest.values
+        near = there & (
+            other | np.append(other[1:], False) | np.append(False, other[:-1])
+        )  # up to where it is the least
+        for piece in np.split(np.arange(len(near)), np.flatnonzero(np.diff(near)) + 1):
+            if other[piece].any():
+                found.append(_lines(f"{branch}, not the least", one.isel(eta=piece), "eta", name))
     return found
 
 
@@ -175,10 +188,10 @@ def _turn_back(rule: Any, name: str) -> Series:
     theta = Setting(*map(np.float64, numbers(LAW, rule, 20.0)))
     curve = follow(theory, theta, (-15.0, 25.0), upwards=rule is HARD)
     arm = curve.arms[1] if rule is HARD else curve.arms[::-1][1]
-    etas = np.linspace(arm.control[0], arm.control[-1], 21)
-    states = [read(theory, point, theta._replace(eta=np.float64(eta))) for eta in etas if (point := arm.find(eta))]
-    y = np.array([float(getattr(state, name)) for state in states])
-    return Series("unstable, between them", Kind.reference, etas[: len(y)], y)
+    found = [(eta, read(theory, point, theta._replace(eta=np.float64(eta))))
+             for eta in _between_folds(arm.control[0], arm.control[-1], 21) if (point := arm.find(eta))]  # fmt: skip
+    y = np.array([float(getattr(state, name)) for _, state in found])
+    return Series("unstable, between them", Kind.reference, np.array([eta for eta, _ in found]), y)
 
 
 def figure_4(*, quick: bool = False, key: Any = None) -> Figure:
@@ -297,7 +310,7 @@ def figure_7(*, quick: bool = False, key: Any = None) -> Figure:
                f"teacher finds such states beyond it ({'; '.join(f'γ = {g:g}, η = {e:g}, α = {a}' for g, e, a, _ in measured)}). With unlimited examples there "
                "is no critical share of outliers (erratum E7).")  # fmt: skip
     data = {f"simulation {i}": p for i, p in enumerate(points)}
-    return Figure("dietrich1998/figure_7", "A critical share that is none", caption, (left, right), data)
+    return Figure("dietrich1998/figure_7", "A critical share that does not exist", caption, (left, right), data)
 
 
 FIGURES = {

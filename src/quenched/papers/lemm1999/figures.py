@@ -122,7 +122,7 @@ def figure_4(*, quick: bool = False, key: Any = None) -> Figure:
                "points with a prior on second derivatives and size, both strengths by evidence. "
                f"Share of the variance at the other points that it explains: {data['a bounded random function'].attrs['learned']:.2f} and "
                f"{data['measured with input averaging'].attrs['learned']:.2f}.")  # fmt: skip
-    times, runs = ((1, 8), 50) if quick else ((1, 2, 4, 8), 400)
+    times, runs = (1, 2, 4, 8), 50 if quick else 400
     panel, more, proof = expected(grid, smooth, times=times, runs=runs, key=jax.random.fold_in(second, 1))
     caption += (" Last panel (not in the paper): the test error of such a regression on the right function with noise of variance 0.1, exactly averaged over "
                 f"data sets, and the mean over {int(more['learning curve, simulation'].runs.min())} data sets.")  # fmt: skip
