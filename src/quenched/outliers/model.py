@@ -265,7 +265,8 @@ class SelectedLogistic(ModelRule):
 
     with the field $u = S \xi \cdot J/\sqrt N$ and the probability $\tau$ of the label at which an example counts half:
     $f/(1 - 2f)$ to soft selection, $f$ to hard selection. Without selection, $\mathcal H = \tfrac\lambda2 |J|^2 +
-    \sum \ln(1 + e^{-u})$.
+    \sum \ln(1 + e^{-u})$. Theory and simulation agree for soft selection and without; with hard selection replica
+    symmetry is broken (`stability` is infinite) and where the learner ends depends on where it begins.
 
     Attributes:
         ridge: $\lambda$.
