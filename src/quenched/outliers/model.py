@@ -127,6 +127,28 @@ class Gibbs(Rule):
     temperature: Real = checks.declare(1.0)
 
 
+class Covariance(checks.Declared):
+    """The shape of classes in a table."""
+
+
+class Spherical(Covariance):
+    """Every class has the same variance in each direction, as in the paper."""
+
+
+class Shrunk(Covariance):
+    r"""Every class has a covariance matrix, shrunk as far as its rows call for.
+
+    Attributes:
+        common: whether all classes have the same one.
+    """
+
+    common: bool = eqx.field(default=True, static=True)
+
+    def __check_init__(self):
+        super().__check_init__()
+        checks.flag("common", self.common)
+
+
 class Start(checks.Declared):
     """Where the vector begins."""
 
