@@ -25,8 +25,8 @@ FOLDS = 5
 """By which the share is judged."""
 SHARES = np.linspace(0.0, 1.0, 101)
 """Shares that are tried."""
-DENSE = 0.5
-"""The share of each class's rows, those with the nearest neighbours, from which the other selection begins."""
+MIDDLE = 0.5
+"""The share of each class's rows, those nearest to its median, from which the other selection begins."""
 
 FitSome = Callable[[np.ndarray, Any], Fitted]
 """From which rows, and where to begin (None: as always), to a fit."""
@@ -105,16 +105,13 @@ def _level(fitted: Fitted, X: np.ndarray, y: np.ndarray, codes: np.ndarray, omeg
 def _find_other(
     fit: FitSome, Z: np.ndarray, X: np.ndarray, y: np.ndarray, codes: np.ndarray, omega: np.ndarray, fitted: Fitted
 ) -> tuple[np.ndarray | None, float]:
-    """The end of a search from the rows that lie most densely, if it is another and about as likely."""
-    from sklearn.neighbors import NearestNeighbors
-
-    dense = []
+    """The end of a search from the rows in the middle of each class, if it is another and about as likely."""
+    middle = []
     for k in range(len(fitted.classes)):
         own = np.flatnonzero(codes == k)
-        count = max(2, round(DENSE * len(own)))
-        near = NearestNeighbors(n_neighbors=max(1, count // 2)).fit(Z[own]).kneighbors(Z[own])[0][:, -1]
-        dense.append(own[np.argsort(near, kind="stable")[:count]])
-    rows = np.sort(np.concatenate(dense))
+        distance = np.square(Z[own] - np.median(Z[own], axis=0)).sum(axis=1)
+        middle.append(own[np.argsort(distance, kind="stable")[: max(2, round(MIDDLE * len(own)))]])
+    rows = np.sort(np.concatenate(middle))
     if np.all(X[rows] == X[rows[0]]):
         return None, 0.0
     other = fit(np.arange(len(X)), fit(rows, None))

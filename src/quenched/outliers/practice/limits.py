@@ -21,8 +21,8 @@ from quenched.outliers.theory import transitions
 
 LINES = ("informed_end", "informed_overfit", "informed_trivial")
 """Where the informed state is lost or no longer the lowest."""
-GAMMAS, ALPHAS = (0.05, 300.0), (0.1, 1000.0)
-"""The theory is asked between these."""
+GAMMAS, ALPHAS = (0.05, 30.0), (0.1, 1000.0)
+"""The theory is asked between these: of sharper classes the transition lies further out, and is slower to find."""
 
 
 class Limit(NamedTuple):
