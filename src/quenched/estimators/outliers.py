@@ -224,7 +224,8 @@ class SoftSelectionClassifier(_SelectionClassifier):
         outlier_probability_: the probability that each training row is an outlier `[n]`; 1 for rows without weight.
         selected_: how much each training row counts `[n]`, for soft selection 1 minus that.
         outlier_fraction_interval_: an interval that holds the share with a probability of about 80% if classes have
-            the assumed shape: from rows that the centres were not fitted to.
+            the assumed shape: from rows that the centres were not fitted to. In most tables they have not, rows in long
+            tails are called outliers, too, and the share is too large: `SelectionClassifier` assumes less.
         told_: whether the data tell the share: whether that interval is narrow, and theory says that the classes can be
             found among so many outliers with so few rows for each column (`quenched.outliers.transitions` at the
             estimated parameters; computed when it is first asked for).
