@@ -24,7 +24,7 @@ CASES = {
     "FieldConditional": ({"points": (16, 16), "order": 1, "strength": (0.1, 0.1)}, 1, Y, ("predict",)),
     "FieldDensity": ({"points": 32}, 1, None, ("score_samples",)),
     "FieldRegressor": ({"points": 32}, 1, Y, ("predict",)),
-    "HardSelectionClassifier": ({}, 2, LABELS, ("predict", "predict_proba")),
+    "HardSelectionClassifier": ({"outlier_fraction": 0.05}, 2, LABELS, ("predict", "predict_proba")),
     "InversePotential": ({"points": 40, "strength": 1e-3}, 1, None, ("score_samples",)),
     "LVQClassifier": ({"fallback": False, "random_state": 0}, 2, LABELS, ("predict", "predict_proba")),
     "SelectionClassifier": ({"random_state": 0}, 2, LABELS, ("predict", "predict_proba")),

@@ -3,6 +3,7 @@
 import pickle
 import warnings
 
+import jax
 import joblib
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.covariance import oas
 from sklearn.datasets import load_digits, load_wine, make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import roc_auc_score
@@ -19,14 +21,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from quenched import outliers
 from quenched.core.types import Outcome
 from quenched.estimators import HardSelectionClassifier, SoftSelectionClassifier
+from quenched.outliers.learner.shapes import shrink
 from tests.tolerances import FIXED_POINT, SAME
 
 BOTH = [SoftSelectionClassifier, HardSelectionClassifier]
 both = pytest.mark.parametrize("kind", BOTH)
 
 
+@pytest.mark.filterwarnings("ignore:Another selection")  # some of these tables have labels at random
 @parametrize_with_checks([kind(standardize=s) for kind in BOTH for s in (False, True)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -242,3 +247,144 @@ def test_scores_need_known_classes(kind):
         model.outlier_probability(X, y[1:])
     with pytest.raises(NotFittedError):
         kind().outlier_probability(X)
+
+
+# Shapes of classes ----------------------------------------------------------------------------------------------
+
+
+def stretched(seed=0, turned=False):
+    """Two long classes side by side, or across each other, every fifth row with the wrong label."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(300) % 2
+    X = rng.normal(size=(300, 3)) * [8, 1, 1]
+    if turned:
+        X[y == 1] = X[y == 1][:, [1, 0, 2]]
+    X[:, 2] += 4 * y
+    wrong = np.arange(300) % 5 == 0
+    return X, np.where(wrong, 1 - y, y), y, wrong
+
+
+@both
+@pytest.mark.parametrize("turned", [False, True])
+def test_classes_have_shapes(kind, turned):
+    """Of long classes the sphere loses what their covariance tells; if they cross, each needs its own."""
+    X, noisy, y, wrong = stretched(turned=turned)
+    shape = outliers.Shrunk(common=not turned)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the sphere there may be another one as good
+        sphere = kind().fit(X, noisy)
+    model = kind(covariance=shape).fit(X, noisy)
+    assert model.converged_
+    assert model.score(X, y) > max(0.97, sphere.score(X, y))
+    assert roc_auc_score(wrong, model.outlier_probability_) > 0.97
+
+
+@pytest.mark.parametrize("common", [True, False])
+def test_probabilities_are_those_of_the_shapes(common):
+    """Densities by scipy, with covariances put together from the fit."""
+    X, noisy, _, _ = stretched()
+    model = SoftSelectionClassifier(covariance=outliers.Shrunk(common=common)).fit(X, noisy)
+    fitted, Z = model._fitted, model._units.into(X)
+    covariances = [np.linalg.inv(A @ A.T) / fitted.gamma for A in fitted.shapes.classes]
+    inside = [stats.multivariate_normal(c, S).pdf(Z) for c, S in zip(fitted.centres, covariances, strict=True)]
+    wide = np.linalg.inv(fitted.shapes.outliers @ fitted.shapes.outliers.T) * fitted.spread / fitted.gamma
+    outside, f = stats.multivariate_normal(fitted.midpoint, wide).pdf(Z), model.outlier_fraction_
+    mine = (1 - f) * np.transpose(inside)[np.arange(len(Z)), noisy]
+    np.testing.assert_allclose(model.outlier_probability(X, noisy), f * outside / (mine + f * outside), atol=SAME)
+    joint = np.transpose(inside) * model.class_prior_
+    np.testing.assert_allclose(model.predict_proba(X), joint / joint.sum(axis=1, keepdims=True), atol=SAME)
+
+
+def test_shrinkage_is_scikit_learns():
+    """Of many rows; of few, one row more lies on the sphere."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(20_000, 4)) @ rng.normal(size=(4, 4))
+    np.testing.assert_allclose(shrink(Z, np.ones(20_000)), oas(Z, assume_centered=True)[0], rtol=1e-3, atol=1e-3)
+    few = rng.normal(size=(12, 9))
+    S, share = oas(few, assume_centered=True)
+    variance = np.trace(few.T @ few) / (9 * 12)
+    np.testing.assert_allclose(shrink(few, np.ones(12)), (12 * S + variance * np.eye(9)) / 13)
+    assert share > 0.3
+
+
+@both
+def test_weights_are_repetitions_with_shapes(kind):
+    X, noisy, _, _ = stretched()
+    times = np.random.default_rng(0).integers(0, 4, len(noisy))
+    model = kind(accuracy=1e-12, covariance=outliers.Shrunk(common=False))
+    weighted = clone(model).fit(X, noisy, sample_weight=times)
+    repeated = clone(model).fit(np.repeat(X, times, axis=0), np.repeat(noisy, times))
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=FIXED_POINT)
+
+
+# What can be told -----------------------------------------------------------------------------------------------
+
+
+def drawn(eta, examples=300, size=30, seed=0):
+    """The world of the theory."""
+    return outliers.Contaminated(gamma=10.0, eta=eta).sample(jax.random.key(seed), examples, size=size)
+
+
+@both
+def test_the_interval_holds_the_share(kind):
+    held = []
+    for seed in range(10):
+        X, S, informative = drawn(1.0, seed=seed)
+        model = kind().fit(X, S)
+        low, high = model.outlier_fraction_interval_
+        assert low <= model.outlier_fraction_ <= high
+        held.append(low - 0.005 <= 1 - informative.mean() <= high + 0.005)
+    assert np.mean(held) >= 0.7
+
+
+@both
+def test_the_share_is_told_where_theory_finds_the_classes(kind):
+    X, S, _ = drawn(0.0)
+    model = kind().fit(X, S)
+    assert model.told_
+    assert model.sentence_ == ""
+    assert model._limit.eta < model._limit.lost
+
+
+@both
+@pytest.mark.filterwarnings("ignore:Another selection")
+def test_the_share_cannot_be_told_beyond_the_transition(kind):
+    """Labels at random: the fit selects rows that agree by chance and believes it; rows out of fold disagree."""
+    X, S, _ = drawn(6.0)
+    model = kind().fit(X, S)
+    assert not model.told_
+    assert model._limit.passed
+    assert "theory loses the classes" in model.sentence_
+    given = kind(outlier_fraction=0.3).fit(X, S)
+    assert given.outlier_fraction_interval_ == pytest.approx((0.3, 0.3))
+
+
+@both
+def test_a_ball_of_rows_is_never_scored_with_confidence(kind):
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    rng = np.random.default_rng(0)
+    ball = np.arange(178) % 4 == 0
+    X[ball], y[ball] = 3 + 0.1 * rng.normal(size=(ball.sum(), 13)), 0
+    with pytest.warns(UserWarning, match="tight ball"):
+        model = kind().fit(X, y)
+    np.testing.assert_array_equal(model.clump_, ball)
+    np.testing.assert_array_equal(model.outlier_probability_[ball], 0.5)
+    np.testing.assert_array_equal(model.alternative_[ball], 1.0)
+    assert not model.told_
+
+
+def test_of_two_selections_neither_is_trusted_alone():
+    """Each class has a narrow part and a broad one far from it: either may be the outliers of the other."""
+    rng = np.random.default_rng(0)
+    y, narrow = np.arange(400) % 2, rng.random(400) < 0.6
+    X = np.where(narrow, 0.3, 1.0)[:, None] * rng.normal(size=(400, 4))
+    X[:, 0] += np.where(narrow, 0, 3) * (2 * y - 1)
+    X[:, 1] += np.where(narrow, 1, 0) * (2 * y - 1)
+    with pytest.warns(UserWarning, match="Another selection explains the table about as well"):
+        model = SoftSelectionClassifier().fit(X, y)
+    mine, other = model.outlier_probability(X, y), model.alternative_
+    assert np.mean(np.abs(mine - other)) > 0.8
+    assert np.mean(np.abs(model.outlier_probability_ - 0.5) < 0.1) > 0.8
+    np.testing.assert_allclose(model.outlier_probability_, 0.5 * (mine + other), atol=SAME)
+    assert "`alternative_`" in model.sentence_

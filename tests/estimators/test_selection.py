@@ -90,6 +90,15 @@ def test_a_clump_is_a_warning_and_never_a_confident_score():
     assert not doubts.find_clump(X, np.arange(200) % 2).any()  # of both labels
 
 
+def test_a_clump_in_a_large_table_is_sought_among_some_rows_and_marked_among_all():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(9000, 3)), np.arange(9000) % 2
+    X[:1000], y[:1000] = [3, 12, 0] + 0.05 * rng.normal(size=(1000, 3)), 1
+    found = doubts.find_clump(X, y)
+    assert found[:1000].mean() > 0.95
+    assert not found[1000:].any()
+
+
 def test_noise_is_told_from_outliers_and_the_share_is_not_invented():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(120, 3)), rng.integers(0, 2, 120)

@@ -43,6 +43,27 @@ def test_selection_is_what_makes_the_difference():
     assert float(soft.Delta) < 0.1 * float(none.Delta)
 
 
+def test_hard_logistic_selection_ends_where_it_begins():
+    """Replica symmetry is broken: on the same rows the learner ends elsewhere if the wrong labels are known at first.
+
+    The energy falls and nothing is left to change in both, their gap does not close as N grows, and the theory lies
+    between them, so that agreement with it cannot be claimed.
+    """
+    rule, gaps = outliers.SelectedLogistic(1.0, 0.2, outliers.HardSelection()), []
+    theory = outliers.curve(LABELS, rule, alpha=4.0)
+    assert np.isinf(theory.stability)
+    for size, runs in ((50, 24), (200, 8)):
+        R = []
+        for key in jax.random.split(jax.random.key(4), runs):
+            X, S, right = LABELS.sample(key, 4 * size, size=size)
+            ends = [models.select_labels(rule, X / np.sqrt(size), S, start=w) for w in (None, right.astype(float))]
+            assert all(found.outcome.name == "converged" for _, found, _ in ends)
+            R.append([J[0] / np.sqrt(size) for J, _, _ in ends])
+        gaps.append(np.diff(R).mean())
+        assert np.mean(R, axis=0)[0] < float(theory.R) < np.mean(R, axis=0)[1]
+    assert gaps[1] > 0.7 * gaps[0] > 0.03
+
+
 def test_the_state_is_stationary():
     """For the energy of the learner: a gradient of its own sample, at the J it found."""
     X, S, _ = LABELS.sample(jax.random.key(0), 300, size=60)

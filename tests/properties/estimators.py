@@ -136,6 +136,7 @@ selection = {
     "gamma": st.none() | usual,
     "outlier_spread": st.none() | st.floats(1, 50),
     "prior": st.none() | usual,
+    "covariance": st.sampled_from([None, outliers.Shrunk(), outliers.Shrunk(common=False)]),
     "standardize": st.booleans(),
     "accuracy": st.floats(1e-6, 1e-2),
     "max_iter": st.integers(1, 50),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any, ClassVar, Self
 
@@ -10,12 +11,15 @@ from scipy.special import logit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
 from quenched.estimators.reading import Units, rows_of, validated, weights_of
 from quenched.outliers import learner
-from quenched.outliers.model import HardSelection, Rule, SoftSelection
+from quenched.outliers.learner import Evidence
+from quenched.outliers.model import Covariance, HardSelection, Rule, SoftSelection
+from quenched.outliers.practice import Limit, find_limit
 
 
 class _SelectionClassifier(ClassifierMixin, BaseEstimator):
@@ -30,12 +34,13 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator):
         gamma: float | None = None,
         outlier_spread: float | None = None,
         prior: float | None = None,
+        covariance: Covariance | None = None,
         standardize: bool = False,
         accuracy: float = 1e-5,
         max_iter: int = 1000,
     ):
         self.outlier_fraction, self.gamma, self.outlier_spread = outlier_fraction, gamma, outlier_spread
-        self.prior, self.standardize = prior, standardize
+        self.prior, self.covariance, self.standardize = prior, covariance, standardize
         self.accuracy, self.max_iter = accuracy, max_iter
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -59,11 +64,14 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"Argument `outlier_spread` must be at least 1, but {spread} was given.")
         units = self._units = Units.of(rows, weights, standardize=checks.flag("standardize", self.standardize))
         Z = units.into(rows)
-        fitted = learner.fit_classes(
-            self._rule(units.given("gamma", self.gamma, -2)), (Z, y), spread=spread,
-            eta=None if share is None else float(logit(share)), prior=units.given("prior", self.prior, 1),
-            sample_weight=weights, accuracy=self.accuracy, passes=checks.whole("max_iter", self.max_iter, least=1),
-        )  # fmt: skip
+        self._how = {
+            "spread": spread, "eta": None if share is None else float(logit(share)), "covariance": self.covariance,
+            "prior": units.given("prior", self.prior, 1), "accuracy": self.accuracy,
+            "passes": checks.whole("max_iter", self.max_iter, least=1),
+        }  # fmt: skip
+        rule = self._rule(units.given("gamma", self.gamma, -2))
+        fitted = learner.fit_classes(rule, (Z, y), sample_weight=weights, **self._how)
+        evidence = self._weigh(fitted, Z, y, weights, share)
         self._fitted, self.classes_, self.class_prior_ = fitted, fitted.classes, fitted.shares
         self.centres_ = units.back(fitted.centres)
         self.gamma_, self.outlier_spread_ = float(units.measure(fitted.gamma, -2)), fitted.spread
@@ -72,7 +80,8 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator):
         self.converged_ = fitted.outcome == Outcome.converged
         self.outlier_probability_ = np.ones(len(Z))
         present = weights > 0
-        self.outlier_probability_[present] = fitted.outlier_probability(Z[present], y[present])
+        self.outlier_probability_[present] = evidence.mix(fitted.outlier_probability(Z[present], y[present]))
+        self._conclude(evidence, present, weights)
         if not self.converged_:
             text = f"EM {self.outcome_.name} after {self.n_iter_} steps; a larger `max_iter` or `accuracy` may help."
             warnings.warn(text, ConvergenceWarning, stacklevel=2)
@@ -82,6 +91,69 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator):
                     "is uncertain; give a smaller `outlier_fraction`.")  # fmt: skip
             warnings.warn(text, UserWarning, stacklevel=2)
         return self
+
+    def _weigh(self, fitted: Any, Z: np.ndarray, y: np.ndarray, weights: np.ndarray, share: float | None) -> Evidence:
+        """What the rows of positive weight tell."""
+        present = weights > 0
+        X, labels, omega = Z[present], y[present], weights[present]
+        rule = self._rule(self._units.given("gamma", self.gamma, -2))
+
+        def fit(rows: np.ndarray, start: Any) -> Any:
+            return learner.fit_classes(
+                rule, (X[rows], labels[rows]), sample_weight=omega[rows], start=start, **self._how
+            )
+
+        return learner.weigh_evidence(fit, X, labels, omega, fitted, share=share, generator=np.random.default_rng(0))
+
+    def _conclude(self, evidence: Evidence, present: np.ndarray, weights: np.ndarray) -> None:
+        """The attributes that say how far to trust the fit, and a warning where its scores are contested."""
+        n = len(present)
+        self.__dict__.pop("_limit", None)
+        self.outlier_fraction_interval_, self._likely = evidence.interval, evidence.likely
+        self._rows = float(weights.sum())
+        self.clump_, self.alternative_ = np.zeros(n, bool), None
+        self.clump_[present] = evidence.clump
+        if evidence.alternative is not None:
+            self.alternative_ = np.ones(n)
+            self.alternative_[present] = evidence.alternative
+        said = ""
+        if evidence.clump.any():
+            said = (f"{evidence.clump.sum()} rows lie in a tight ball apart from the others (`clump_` marks them): "
+                    "they may be a group of their own, or outliers that agree with each other; `alternative_` leaves "
+                    "them out.")  # fmt: skip
+        elif evidence.alternative is not None:
+            said = "Another selection explains the table about as well; `alternative_` holds its probabilities."
+        self._said = said
+        if said:
+            warnings.warn(said, UserWarning, stacklevel=3)
+
+    @functools.cached_property
+    def _limit(self) -> Limit | None:
+        """The place in the phase diagram, unless the share was given or rows are too few to judge it."""
+        if self.outlier_fraction is not None or not np.isfinite(self._likely):
+            return None
+        return find_limit(self._rule(), self._fitted, self._rows, self._likely)
+
+    @property
+    def told_(self) -> bool:
+        """Whether the data tell the share of outliers."""
+        check_is_fitted(self, "_fitted")
+        low, high = self.outlier_fraction_interval_
+        passed = self._limit is not None and self._limit.passed
+        return high - low <= learner.WIDEST and not passed and not self.clump_.any()
+
+    @property
+    def sentence_(self) -> str:
+        """What to know before using the result; empty if there is nothing."""
+        told, (low, high), said = self.told_, self.outlier_fraction_interval_, [self._said]
+        if self._limit is not None and self._limit.passed:
+            said.append(
+                f"The share of outliers cannot be told: with {self._limit.alpha:.3g} rows per column theory loses the "
+                f"classes beyond {self._limit.share:.1%}, and rows out of fold look like {self._likely:.0%}."
+            )
+        elif not told:
+            said.append(f"The share of outliers cannot be told: anything from {low:.0%} to {high:.0%} fits.")
+        return " ".join(filter(None, said))
 
     def _joint(self, X: Any) -> np.ndarray:
         """The log-probability of each class and the row, were it informative, up to a constant of the row `[n, K]`."""
@@ -134,6 +206,10 @@ class SoftSelectionClassifier(_SelectionClassifier):
         outlier_fraction: $f$, strictly between 0 and 1; None: estimated.
         gamma: $\gamma$, the inverse variance of informative rows in each direction; None: estimated.
         outlier_spread: $\rho \ge 1$, the variance of the outliers in units of $1/\gamma$; None: estimated.
+        covariance: the shape of the classes, an object of `quenched.outliers`. `Spherical()`, the default, is the
+            formula above; with `Shrunk()` they have a covariance matrix in place of $I/\gamma$, shrunk towards a
+            sphere as far as the rows call for, and selection and covariance are found in turn; with
+            `Shrunk(common=False)` each has its own. $\gamma$ and $\rho$ then are in units of that covariance.
         prior: how far from $\bar x$ a centre is believed to lie (root mean square of its Gaussian prior), which weighs
             as much as $N/(\gamma\, \mathrm{prior}^2)$ rows; None: as far as the rows do, which is less than one row.
         standardize: give all features mean 0 and variance 1; `gamma` and `prior` are then in these units.
@@ -147,6 +223,17 @@ class SoftSelectionClassifier(_SelectionClassifier):
         gamma_, outlier_spread_, outlier_fraction_: as given or estimated.
         outlier_probability_: the probability that each training row is an outlier `[n]`; 1 for rows without weight.
         selected_: how much each training row counts `[n]`, for soft selection 1 minus that.
+        outlier_fraction_interval_: an interval that holds the share with a probability of about 80% if classes have
+            the assumed shape: from rows that the centres were not fitted to. In most tables they have not, rows in long
+            tails are called outliers, too, and the share is too large: `SelectionClassifier` assumes less.
+        told_: whether the data tell the share: whether that interval is narrow, and theory says that the classes can be
+            found among so many outliers with so few rows for each column (`quenched.outliers.transitions` at the
+            estimated parameters; computed when it is first asked for).
+        clump_: the training rows in a tight ball of one label, apart from all others `[n]`. If there is one, there is a
+            warning, and their probability is one half.
+        alternative_: the probabilities without that ball, or by another selection that explains the table about as
+            well `[n]`, of which there is a warning, too; None if there is none. `outlier_probability_` weighs both.
+        sentence_: what to know before using the result; empty if there is nothing.
         n_iter_: EM steps made.
         converged_: whether EM came to its end.
         outcome_: the same as a word.

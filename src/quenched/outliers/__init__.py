@@ -5,6 +5,7 @@ from quenched.outliers.learner import Fitted, fit
 from quenched.outliers.model import (
     CarriedStart,
     Contaminated,
+    Covariance,
     Flips,
     Gibbs,
     HardSelection,
@@ -18,7 +19,9 @@ from quenched.outliers.model import (
     Search,
     SelectedLogistic,
     SelectedSquares,
+    Shrunk,
     SoftSelection,
+    Spherical,
     Start,
     TeacherStart,
     WrongLabels,
@@ -28,8 +31,8 @@ from quenched.outliers.simulation import measure
 from quenched.outliers.theory import Branch, asymptote, curve, transitions
 
 __all__ = [
-    "Branch", "CarriedStart", "Contaminated", "Fitted", "Flips", "Gibbs", "HardSelection", "Hebb", "Iteration", "Law",
-    "ModelLaw", "ModelRule", "RandomStart", "Rule", "Search", "SelectedLogistic", "SelectedSquares", "SoftSelection",
-    "Start", "TeacherStart", "WrongLabels", "WrongTargets", "asymptote", "curve", "fit", "measure",
-    "theory", "transitions",
+    "Branch", "CarriedStart", "Contaminated", "Covariance", "Fitted", "Flips", "Gibbs", "HardSelection", "Hebb",
+    "Iteration", "Law", "ModelLaw", "ModelRule", "RandomStart", "Rule", "Search", "SelectedLogistic", "SelectedSquares",
+    "Shrunk", "SoftSelection", "Spherical", "Start", "TeacherStart", "WrongLabels", "WrongTargets", "asymptote",
+    "curve", "fit", "measure", "theory", "transitions",
 ]  # fmt: skip

@@ -127,6 +127,28 @@ class Gibbs(Rule):
     temperature: Real = checks.declare(1.0)
 
 
+class Covariance(checks.Declared):
+    """The shape of classes in a table."""
+
+
+class Spherical(Covariance):
+    """Every class has the same variance in each direction, as in the paper."""
+
+
+class Shrunk(Covariance):
+    r"""Every class has a covariance matrix, shrunk as far as its rows call for.
+
+    Attributes:
+        common: whether all classes have the same one.
+    """
+
+    common: bool = eqx.field(default=True, static=True)
+
+    def __check_init__(self):
+        super().__check_init__()
+        checks.flag("common", self.common)
+
+
 class Start(checks.Declared):
     """Where the vector begins."""
 
@@ -265,7 +287,8 @@ class SelectedLogistic(ModelRule):
 
     with the field $u = S \xi \cdot J/\sqrt N$ and the probability $\tau$ of the label at which an example counts half:
     $f/(1 - 2f)$ to soft selection, $f$ to hard selection. Without selection, $\mathcal H = \tfrac\lambda2 |J|^2 +
-    \sum \ln(1 + e^{-u})$.
+    \sum \ln(1 + e^{-u})$. Theory and simulation agree for soft selection and without; with hard selection replica
+    symmetry is broken (`stability` is infinite) and where the learner ends depends on where it begins.
 
     Attributes:
         ridge: $\lambda$.

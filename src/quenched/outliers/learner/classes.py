@@ -9,7 +9,9 @@ $$h = \gamma\, z \cdot c_k - \tfrac\gamma2 (|c_k|^2 + s_k) - \eta + \tfrac N2 \l
 - \tfrac\gamma2 (1 - \tfrac1\rho) |z|^2$$
 
 is the logarithm of how much more probable it is that a row $z$ is informative than that it is not; `weigh` turns it
-into how much the row counts. All arrays have a leading axis of W worlds that share their rows, but for their first
+into how much the row counts. Classes with covariances of their own (`shapes`) are spherical, too, each in units of its
+own; outliers are spherical in units of theirs, so that $|z|^2/\rho$ is measured in these and $h$ has the logarithm of
+the ratio of both volumes besides. All arrays have a leading axis of W worlds that share their rows, but for their first
 components: a simulation learns at many $\eta$ on the same noise. A table has one world.
 """
 
@@ -40,6 +42,8 @@ class Rows:
     omega: np.ndarray  # [n] weights
     ends: np.ndarray  # [K + 1] rows of class k are ends[k]:ends[k + 1]
     shift: np.ndarray | None = None  # [W, n] what each world adds to the first components
+    outer: np.ndarray | None = None  # [n] |z|^2 in the units of the outliers; None: those of Z
+    volume: Any = 0.0  # [n] the logarithm of the volume of the units of a row's class in those of the outliers
 
     @property
     def classes(self) -> list[slice]:
@@ -53,14 +57,19 @@ class Rows:
         return np.einsum("ni,ni->n", self.Z, self.Z) + V * (2 * self.Z[:, 0] + V)
 
     @functools.cached_property
+    def lengths(self) -> np.ndarray:
+        """|z|^2 in the units of the outliers, `[1, n]` or `[W, n]`."""
+        return self.squares if self.outer is None else self.outer[None]
+
+    @functools.cached_property
     def number(self) -> float:
         """Of the rows, by weight."""
         return float(self.omega.sum())
 
     @functools.cached_property
     def variance(self) -> np.ndarray:
-        """Of all rows, in one direction, about the origin, `[1]` or `[W]`."""
-        return self.squares @ self.omega / (self.number * self.Z.shape[1])
+        """Of all rows, in one direction, about the origin, as outliers see them, `[1]` or `[W]`."""
+        return self.lengths @ self.omega / (self.number * self.Z.shape[1])
 
     def take(self, worlds: Any) -> Rows:
         """The rows of some of the worlds."""
@@ -114,9 +123,17 @@ def weigh(rule: Rule, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(h > 0, 1.0, e) / (1 + e), np.maximum(h, 0) + np.log1p(e)
 
 
-def burden(squares: Any, gamma: Any, spread: Any, N: int) -> Any:
-    """What rows of these lengths pay for being called informative, since outliers are broader."""
-    return 0.5 * gamma * (1 - 1 / spread) * squares - 0.5 * N * np.log(spread)
+def burden(squares: Any, lengths: Any, gamma: Any, spread: Any, N: int) -> Any:
+    """What rows pay for being called informative, since outliers are broader.
+
+    Args:
+        squares: $|z|^2$ in the units of its class.
+        lengths: the same in the units of the outliers.
+        gamma: inverse variance of the informative rows.
+        spread: of the outliers, in units of that variance.
+        N: number of columns.
+    """
+    return 0.5 * gamma * (squares - lengths / spread) - 0.5 * N * np.log(spread)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,9 +156,9 @@ class Classes:
     def price(self, state: State) -> np.ndarray:
         r"""What each row pays for being selected, $\eta$ included, `[W, n]`."""
         W, (n, N) = len(state.eta), self.rows.Z.shape
-        each = 0.0
-        if np.any(state.spread != 1):
-            each = burden(self.rows.squares, state.gamma[:, None], state.spread[:, None], N)
+        each, rows = 0.0, self.rows
+        if np.any(state.spread != 1) or rows.outer is not None:
+            each = burden(rows.squares, rows.lengths, state.gamma[:, None], state.spread[:, None], N) + rows.volume
         return np.broadcast_to(each + state.eta[:, None], (W, n))
 
     def expect(self, state: State) -> Sums:
@@ -167,7 +184,7 @@ class Classes:
     def add_up(self, p: np.ndarray, total: np.ndarray, gain: np.ndarray, state: State) -> Sums:
         """The sums of a selection whose `total` is known."""
         squares = np.zeros(len(p))
-        if any(self.free[1:]) or np.any(state.spread != 1):
+        if any(self.free[1:]):
             squares = (p * self.rows.squares).sum(1)
         return Sums(p, np.add.reduceat(p, self.rows.ends[:-1], axis=1), total, squares, gain)
 
@@ -199,7 +216,7 @@ class Classes:
         mass, rest = sums.mass.sum(1), left.sum(1)
         length = (c * c).sum(2) + state.unknown
         around = (sums.mass * length - 2 * (c * sums.total).sum(2)).sum(1)
-        around, beyond = around + sums.squares, (left * self.rows.squares).sum(1)
+        around, beyond = around + sums.squares, (left * self.rows.lengths).sum(1)
         least = NARROWEST * self.rows.variance
         near, far = np.maximum(around / np.maximum(N * mass, tiny), least), beyond / np.maximum(N * rest, tiny)
         v, rho = 1 / state.gamma, state.spread
@@ -220,8 +237,7 @@ class Classes:
             return 0.5 * tau * (state.centres**2).sum((1, 2)) - sums.gain
         a = self.precision(sums, state)
         each = 0.5 * N * np.log(a / tau) - 0.5 * state.gamma[:, None] ** 2 * (sums.total**2).sum(2) / a
-        price = (state.eta - 0.5 * N * np.log(state.spread)) * sums.mass.sum(1)
-        return each.sum(1) + price + 0.5 * state.gamma * (1 - 1 / state.spread) * sums.squares
+        return each.sum(1) + (self.price(state) * sums.p).sum(1)
 
     def level(self, sums: Sums, state: State) -> np.ndarray:
         r"""The log-posterior up to a constant: $-\mathcal H$ and, if scales are free, what outliers cost."""

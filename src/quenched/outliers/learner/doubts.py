@@ -32,6 +32,8 @@ targets with those of doubtful rows next to them."""
 ELSEWHERE, CERTAIN, FAR = 0.68, 3.0, 0.9
 """... or that area alone, as far as it is certain by so many standard errors, where the area by which the distance from
 the middle of the table tells them is less: leverage points are told by their distance."""
+DRAWN = 2000
+"""Rows among which a ball is sought in a larger table."""
 MOST = 0.55
 """No selection in which more than this share of the rows would be outliers: the others are a subset then."""
 
@@ -43,10 +45,20 @@ def find_clump(X: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
         X: rows `[n, d]` in comparable units.
         codes: their classes; without them any ball counts.
     """
+    if len(X) > DRAWN:
+        drawn = np.random.default_rng(0).permutation(len(X))[:DRAWN]
+        ball = _find_ball(X[drawn], None if codes is None else codes[drawn])
+    else:
+        ball = _find_ball(X, codes)
+    return np.zeros(len(X), bool) if ball is None else np.linalg.norm(X - ball[0], axis=1) <= ball[1]
+
+
+def _find_ball(X: np.ndarray, codes: np.ndarray | None) -> tuple[np.ndarray, float] | None:
+    """The centre of the ball, and how far its rows reach."""
     n = len(X)
-    none, least = np.zeros(n, bool), max(10, round(SMALLEST * n))
+    least = max(10, round(SMALLEST * n))
     if n < 3 * least:
-        return none
+        return None
     tree = _tree(X)
     near = tree.kneighbors(X, n_neighbors=least)[0][:, -1]
     centre = int(np.argmin(near))
@@ -61,15 +73,15 @@ def find_clump(X: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
     around = (distance <= TIGHT * radius) & ~ball
     apart = around.sum() <= EMPTY * ball.sum()
     if not (apart and least <= ball.sum() <= 0.5 * n):
-        return none
+        return None
     elsewhere = tree.kneighbors(X[~ball], n_neighbors=int(ball.sum()))[0][:, -1]
     if radius > NARROW * float(np.median(elsewhere)):
-        return none
+        return None
     if codes is not None:
         counts = np.bincount(codes[ball])
         if counts.max() < PURE * ball.sum():
-            return none
-    return distance <= 1.5 * radius
+            return None
+    return X[centre], 1.5 * radius
 
 
 def count_neighbours(X: np.ndarray, codes: np.ndarray, omega: np.ndarray, K: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ from quenched.core import checks
 from quenched.core.types import InputError, Key, Outcome
 from quenched.outliers.learner.classes import NARROWEST, Freedom, Rows, State, burden
 from quenched.outliers.learner.search import Learned, learn
-from quenched.outliers.model import HardSelection, Hebb, Rule, SoftSelection
+from quenched.outliers.learner.shapes import Shapes, measure_shapes
+from quenched.outliers.model import Covariance, HardSelection, Hebb, Rule, Shrunk, SoftSelection, Spherical
 
 SHARE = 0.3
 """The share of outliers at which EM begins when it is to be estimated."""
+TURNS, SETTLED = 30, 1e-3
+"""How often covariances are measured anew at most, and the change of how much rows count, in the mean, that ends it."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,6 +42,7 @@ class Fitted:
             of $\ln(1 + e^h)$ and $\eta = 0$. What depends on the data and the scales alone is left out.
         passes: how often the table was read.
         outcome: `converged`, or `stalled` when the passes ran out.
+        shapes: the units of the classes, if they have covariances; $\gamma$ and $\rho$ are in these units.
     """
 
     classes: np.ndarray
@@ -52,17 +57,48 @@ class Fitted:
     energy: float
     passes: int
     outcome: Outcome
+    shapes: Shapes | None = None
 
     @property
     def outlier_fraction(self) -> float:
         r"""The share of the outliers, $1/(1 + e^{-\eta})$."""
         return float(expit(self.eta))
 
+    def lengths(self, X: np.ndarray) -> np.ndarray:
+        """Squared distances of rows from the midpoint, in the units of the outliers `[n]`."""
+        Z = X - self.midpoint
+        return np.einsum("ni,ni->n", Z, Z) if self.shapes is None else self.shapes.lengths(Z)
+
+    @property
+    def volume(self) -> float:
+        """The logarithm of the volume of the outliers' units."""
+        return 0.0 if self.shapes is None else -float(np.linalg.slogdet(self.shapes.outliers)[1])
+
+    @property
+    def length(self) -> float:
+        r"""The root mean square of the lengths of the centres about the midpoint, in their units; the paper's is 1."""
+        c = self.centres - self.midpoint
+        if self.shapes is not None:
+            c = np.stack([self.shapes.into(one, k) for k, one in enumerate(c)])
+        return float(np.sqrt(self.shares @ np.square(c).sum(axis=1)))
+
+    def state(self, origin: np.ndarray) -> State:
+        """The state of the learner about an origin, of classes without covariances."""
+        scales = (np.array([one]) for one in (self.gamma, self.spread, self.eta))
+        return State((self.centres - origin)[None], self.unknown[None].copy(), *scales)
+
     def log_ratios(self, X: np.ndarray) -> np.ndarray:
         """How much denser informative rows of each class are at `X` than outliers, as a logarithm `[n, K]`."""
-        Z, c, g = X - self.midpoint, self.centres - self.midpoint, self.gamma
-        own = 0.5 * g * (np.sum(c * c, axis=1) + self.unknown)
-        return Z @ (g * c).T - own - burden(np.einsum("ni,ni->n", Z, Z), g, self.spread, Z.shape[1])[:, None]
+        Z, c, g, shapes = X - self.midpoint, self.centres - self.midpoint, self.gamma, self.shapes
+        if shapes is None:
+            own, squares = 0.5 * g * (np.sum(c * c, axis=1) + self.unknown), self.lengths(X)
+            return Z @ (g * c).T - own - burden(squares, squares, g, self.spread, Z.shape[1])[:, None]
+        lengths, found = self.lengths(X), np.empty((len(Z), len(c)))
+        for k, centre in enumerate(c):
+            U, v = shapes.into(Z, k), shapes.into(centre, k)
+            paid = burden(np.square(U).sum(axis=1), lengths, g, self.spread, Z.shape[1]) + shapes.volumes[k]
+            found[:, k] = g * U @ v - 0.5 * g * (v @ v + self.unknown[k]) - paid
+        return found
 
     def outlier_probability(self, X: np.ndarray, y: Any = None) -> np.ndarray:
         """The probability that rows `[n, N]` with labels `y` are outliers; without `y`, whatever their label."""
@@ -106,15 +142,17 @@ def _vector(name: str, given: Any, N: int) -> np.ndarray:
 
 def _learn(
     rule: Rule, rows: Rows, start: np.ndarray | None, prior: float | None, spread: float | None, eta: float | None,
-    **how: Any,
+    last: State | None = None, **how: Any,
 ) -> Learned:  # fmt: skip
     """From a start `[K, N]`, or else from all rows: their means, the variance about those and, for outliers, of all.
 
-    Hard selection then begins where soft selection ends.
+    Hard selection then begins where soft selection ends. From the state `last` it just goes on.
     """
     N, gamma, variance, hebb = rows.Z.shape[1], rule.gamma, float(rows.variance[0]), isinstance(rule, Hebb)
     tau = 1 / variance if prior is None else N / prior**2
     free = Freedom(tau, gamma is None, spread is None and not hebb, eta is None and not hebb)
+    if last is not None:
+        return learn(rule, rows, last, free, **how)
     mass = np.add.reduceat(rows.omega, rows.ends[:-1])
     c = np.stack([rows.omega[t] @ rows.Z[t] for t in rows.classes]) / mass[:, None]
     length = float(mass @ (c * c).sum(1)) / rows.number
@@ -180,19 +218,23 @@ def fit(
 def fit_classes(
     rule: Rule, data: Any, *, eta: float | None = None, spread: float | None = None, prior: float | None = None,
     sample_weight: Any = None, accuracy: float = 1e-5, passes: int = 1000, opposite: bool = False,
-    midpoint: Any = None, start: Any = None,
+    midpoint: Any = None, start: Any = None, covariance: Covariance | None = None,
 ) -> Fitted:  # fmt: skip
     r"""Learn any number of classes, one centre in each; the outliers lie about the mean of all rows.
 
     Args:
         rule: as in `fit`, as are all arguments that are not named here.
         data: `(X, y)`, rows `[n, N]` and labels `[n]`.
+        covariance: `Spherical()`, the default, or `Shrunk()`, for which covariances and selection are found in turn.
         prior: how far from the mean of all rows centres are believed to lie (root mean square of their Gaussian prior);
             None: as far as the rows do, which weighs less than one row. Means of the classes would tell too little:
             wrong labels draw them together.
+        start: in place of a vector, a `Fitted` from whose centres, scales and selection to begin.
         opposite: the two classes lie opposite to each other about `midpoint`, as in `fit`.
     """
     checks.kind("rule", rule, (SoftSelection, HardSelection, Hebb), "SoftSelection(), HardSelection() or Hebb()")
+    covariance = Spherical() if covariance is None else covariance
+    checks.kind("covariance", covariance, (Spherical, Shrunk), "Spherical() or Shrunk()")
     if prior is not None:
         checks.positive("prior", checks.number("prior", prior))
     if eta is not None:
@@ -203,7 +245,8 @@ def fit_classes(
     passes = checks.whole("passes", passes, least=1)
     X, omega, classes, codes, present = _read(data, sample_weight)
     mass, N, x0 = np.bincount(codes, omega), X.shape[1], omega @ X / omega.sum()
-    order, begin = np.argsort(codes, kind="stable"), None if start is None else _vector("start", start, N)[None]
+    order, first = np.argsort(codes, kind="stable"), start if isinstance(start, Fitted) else None
+    begin = None if start is None or first is not None else _vector("start", start, N)[None]
     if opposite:
         if len(classes) != 2:
             raise InputError(f"Argument `data` must have two classes, but it has {len(classes)}.")
@@ -213,8 +256,14 @@ def fit_classes(
         order = np.arange(len(X))
     else:
         rows = Rows(X[order] - x0, omega[order], np.concatenate([[0], np.cumsum(np.bincount(codes))]))
-    done = _learn(rule, rows, begin, prior, spread, eta, accuracy=accuracy, passes=passes)
+    how, shapes = {"accuracy": accuracy, "passes": passes}, None
+    if isinstance(covariance, Shrunk):
+        p = None if first is None else rows.omega * (1 - first.outlier_probability(X, classes[codes]))[order]
+        done, shapes = _learn_shapes(covariance, rule, rows, prior, spread, eta, p, **how)
+    else:
+        done = _learn(rule, rows, begin, prior, spread, eta, last=None if first is None else first.state(x0), **how)
     state, c, selected = done.state, done.state.centres[0], np.zeros(len(present))
+    c = c if shapes is None else shapes.back(c)
     selected[np.flatnonzero(present)[order]] = done.sums.p[0] / rows.omega
     return Fitted(
         classes=classes,
@@ -229,4 +278,42 @@ def fit_classes(
         energy=float(done.energy[0]) / N,
         passes=int(done.passes[0]),
         outcome=Outcome(int(done.outcome[0])),
+        shapes=shapes,
     )
+
+
+def _learn_shapes(
+    covariance: Shrunk, rule: Rule, rows: Rows, prior: float | None, spread: float | None, eta: float | None,
+    start: np.ndarray | None, *, accuracy: float, passes: int,
+) -> tuple[Learned, Shapes]:  # fmt: skip
+    """Covariances of what is selected and selection in their units, in turn, until how much rows count has settled.
+
+    It begins with all rows, or with how much each counts in `start`.
+    """
+    p = rows.omega if start is None else start
+    mass = np.maximum(np.add.reduceat(p, rows.ends[:-1]), 1e-300)
+    centres = np.stack([p[t] @ rows.Z[t] for t in rows.classes]) / mass[:, None]
+    last, spent = None, 0
+    for turn in itertools.count(1):
+        shapes = measure_shapes(covariance, rows, p, centres)
+        there = _in_units(rows, shapes)
+        placed = np.stack([shapes.into(c, k) for k, c in enumerate(centres)])
+        last = None if last is None else last._replace(centres=placed[None])
+        begin = None if start is None or last is not None else placed
+        left = max(passes - spent, 1)
+        done = _learn(rule, there, begin, prior, spread, eta, last=last, accuracy=accuracy, passes=left)
+        spent += int(done.passes[0])
+        change = float(np.abs(done.sums.p[0] - p).sum() / rows.number)
+        p, last, centres = done.sums.p[0], done.state, shapes.back(done.state.centres[0])
+        if change <= SETTLED or turn == TURNS or spent >= passes:
+            stalled = change > SETTLED
+            outcome = np.maximum(done.outcome, Outcome.stalled.value) if stalled else done.outcome
+            return done._replace(passes=np.array([spent]), outcome=outcome), shapes
+    raise AssertionError
+
+
+def _in_units(rows: Rows, shapes: Shapes) -> Rows:
+    """The table, each class in its units."""
+    Z = np.concatenate([shapes.into(rows.Z[t], k) for k, t in enumerate(rows.classes)])
+    volume = np.repeat(shapes.volumes, np.diff(rows.ends))
+    return Rows(Z, rows.omega, rows.ends, outer=shapes.lengths(rows.Z), volume=volume)

@@ -220,11 +220,15 @@ def find_interval(verdict: Verdict, strange: density.Strangeness | None) -> tupl
         g, pg = density.SHARES, np.exp(TEMPER * strange.support)
     total = (g[:, None] + (1 - g[:, None]) * f).ravel()
     p, edges = np.histogram(total, bins=np.linspace(-0.005, 1.005, 102), weights=np.outer(pg, pf).ravel())
+    low, high = shortest(0.5 * (edges[1:] + edges[:-1]), p)
+    return max(0.0, min(low, verdict.share)), min(1.0, max(high, verdict.share))
+
+
+def shortest(values: np.ndarray, p: np.ndarray) -> tuple[float, float]:
+    """From the first to the last of the most probable values that have enough probability together."""
     order = np.argsort(-p)
     inside = order[: int(np.searchsorted(np.cumsum(p[order]), LEVEL * p.sum())) + 1]
-    middle = 0.5 * (edges[1:] + edges[:-1])
-    low, high = float(middle[inside.min()]), float(middle[inside.max()])
-    return max(0.0, min(low, verdict.share)), min(1.0, max(high, verdict.share))
+    return float(values[inside.min()]), float(values[inside.max()])
 
 
 def average(change: np.ndarray, omega: np.ndarray) -> tuple[float, float]:

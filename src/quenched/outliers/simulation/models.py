@@ -21,8 +21,10 @@ PASSES, ACCURACY, TOLERANCE = 500, 1e-7, 1e-9
 READINGS = ("R", "Q", "Delta", "Phi", "free_energy", "stalled")
 
 
-def select_labels(rule: model.SelectedLogistic, X: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, Selected, float]:
-    """J from rows over the square root of N, what selection found, and the energy."""
+def select_labels(
+    rule: model.SelectedLogistic, X: np.ndarray, S: np.ndarray, *, start: np.ndarray | None = None
+) -> tuple[np.ndarray, Selected, float]:
+    """J from rows over the square root of N, what selection found, and the energy; from all rows or weights `start`."""
     codes, place, kept = (S > 0).astype(int), np.arange(len(S)), {}
 
     def fit(rows: np.ndarray, weights: np.ndarray) -> Predict:
@@ -32,7 +34,9 @@ def select_labels(rule: model.SelectedLogistic, X: np.ndarray, S: np.ndarray) ->
     f = float(rule.outlier_fraction)
     selection = rule.selection if f > 0 else model.Hebb()
     judge = Labels(selection, codes, 2, np.ones(len(S)), f)
-    found = iterate(selection, fit, judge.judge, whole(len(S)), np.ones(len(S)), passes=PASSES, accuracy=ACCURACY)
+    found = iterate(
+        selection, fit, judge.judge, whole(len(S)), np.ones(len(S)), start=start, passes=PASSES, accuracy=ACCURACY
+    )
     h = -found.predicted[place, codes] if isinstance(selection, model.Hebb) else found.verdict.h
     return kept["J"], found, _energy(rule, selection, kept["J"], h)
 
