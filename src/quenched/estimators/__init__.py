@@ -5,6 +5,7 @@ nothing by itself. Choices are objects: `LVQClassifier(rule=LVQ21(0.05), window=
 to an end the estimator warns, and `outcome_` says what happened; the attributes are finite all the same.
 """
 
+from quenched.estimators.cluster_finder import ClusterFinder
 from quenched.estimators.cluster_regressor import ClusterRegressor
 from quenched.estimators.field_classifier import FieldClassifier
 from quenched.estimators.field_conditional import FieldConditional
@@ -19,6 +20,7 @@ from quenched.estimators.selection import SelectionClassifier, SelectionRegresso
 
 __all__ = [
     "AnnealedMixture",
+    "ClusterFinder",
     "ClusterRegressor",
     "FieldClassifier",
     "FieldConditional",
