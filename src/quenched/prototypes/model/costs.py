@@ -92,8 +92,8 @@ class GMLVQ(Cost):
     where $\lambda$ are the eigenvalues of $\Omega\Omega^T$ and $n$ the number of rows: it vanishes for a metric
     without preferences, is infinite where a direction is lost, and counts the less the more rows there are beside the
     $N^2$ entries of a metric. The scale of $\Omega$ does not matter; it is given with
-    $\mathrm{tr}\,\Omega^T\Omega = N$. The descent stops after few steps: longer ones fit the metric to the noise of
-    the rows.
+    $\mathrm{tr}\,\Omega^T\Omega = N$. The descent stops after few steps: more of them cost time and find no more
+    classes of new rows.
 
     Attributes:
         rank: rows of $\Omega$, at most $N$; default $N$.
@@ -102,8 +102,8 @@ class GMLVQ(Cost):
     """
 
     rank: int | None = eqx.field(static=True, default=None)
-    steepness: Real = checks.declare(4.0)
-    stiffness: Real = checks.declare(0.03, checks.not_negative)
+    steepness: Real = checks.declare(2.0)
+    stiffness: Real = checks.declare(0.01, checks.not_negative)
     learns_metric: ClassVar[bool] = True
     steps: ClassVar[int] = 30
 
