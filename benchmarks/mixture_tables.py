@@ -1,31 +1,49 @@
-"""Mixtures on real tables: likelihood, cost and the number of clusters, beside scikit-learn.
+"""Mixtures on tables: likelihood, cost, the number of clusters and the rows needed, beside scikit-learn.
 
 Columns are standardised. `python -m benchmarks.mixture_tables likelihood development` compares likelihoods with the
 best of ten starts of scikit-learn; `clusters development` the number of clusters in tables without any and in tables
-with a known number, with the information criterion and with HDBSCAN; `classes development` that number in tables with
-classes; `splits development` three tests of a split; `rows development` the rows that theory says it takes to see one
-with samples of that size.
+with a known number, with the information criterion and with HDBSCAN; `rows development` the rows that theory says it
+takes to see a split with samples of that size; `splits development` three tests of a split; `classes development` the
+number of clusters in tables with classes.
+
+The first three, run on the report half, are kept in `benchmarks/results/mixture_tables.json` and written to
+docs/benchmarks.md; `page` writes the page again from the results.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scipy import stats
 from sklearn.cluster import HDBSCAN
 from sklearn.mixture import GaussianMixture
 
+from benchmarks import page
+from benchmarks.cluster_worlds import (
+    FAR,
+    KINDS_OF_NOISE,
+    NEAR,
+    close_pair,
+    discrete,
+    known_number,
+    like_table,
+    one_cluster,
+)
+from benchmarks.mixture_page import FACTOR, OURS, PEER, counted, words_of
+from benchmarks.peers import rounded
 from benchmarks.tables import tables
 from quenched import mixtures
 from quenched.mixtures.learner.gains import judge_gain
 from quenched.mixtures.learner.noise import judge_spread
 
+RESULTS = Path(__file__).resolve().parent / "results" / "mixture_tables.json"
 MOST_ROWS = 5000
 """Of a table; of larger ones this many are drawn."""
 KINDS: dict[str, tuple[str, Any]] = {
@@ -35,17 +53,14 @@ KINDS: dict[str, tuple[str, Any]] = {
     "spherical": ("spherical", mixtures.Spherical()),
 }
 """Covariances, by scikit-learn's names and ours."""
-SAME = 1e-3
-"""Log-likelihoods of a row that differ by less are equal."""
+SIZES = (3, 5)
+"""Numbers of Gaussians."""
+Row = dict[str, Any]
 
 
-class Density(NamedTuple):
-    """A mixture found."""
-
-    seconds: float  # processor time
-    level: float  # mean log-likelihood of the training rows
-    held_out: float  # of the others
-    fewest: float  # rows of the smallest component
+def seed_of(half: str) -> int:
+    """The seed of tables that are drawn."""
+    return 0 if half == "development" else 1000
 
 
 def columns_of(half: str, most: int = MOST_ROWS) -> Iterator[tuple[str, np.ndarray]]:
@@ -69,110 +84,34 @@ def spend(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - begin, found
 
 
-def theirs(kind: str, K: int, X: np.ndarray, test: np.ndarray) -> Density:
+def theirs(kind: str, K: int) -> Any:
     """The best of ten starts of scikit-learn's mixture."""
-    model = GaussianMixture(K, covariance_type=KINDS[kind][0], n_init=10, random_state=0)
-    seconds, _ = spend(lambda: model.fit(X))
-    return Density(seconds, model.score(X), model.score(test), effective(model.predict_proba(X)))
+    return GaussianMixture(K, covariance_type=KINDS[kind][0], n_init=10, random_state=0)
 
 
-def ours(kind: str, K: int, X: np.ndarray, test: np.ndarray, *, fewest: float | None = None) -> Density:
+def ours(kind: str, K: int, *, fewest: float | None = None) -> Any:
     """Ours at its defaults; with `fewest` 0 the likelihood alone decides, as in scikit-learn."""
     from quenched.estimators import AnnealedMixture
 
-    rule = dataclasses.replace(KINDS[kind][1], fewest=fewest)
-    model = AnnealedMixture(K, widths=rule, random_state=0)
-    seconds, _ = spend(lambda: model.fit(X))
-    return Density(seconds, model.score(X), model.score(test), effective(model.predict_proba(X)))
+    return AnnealedMixture(K, widths=dataclasses.replace(KINDS[kind][1], fewest=fewest), random_state=0)
 
 
-def likelihoods(half: str, kinds: list[str], sizes: list[int]) -> Iterator[tuple]:
+def judged(model: Any, train: np.ndarray, test: np.ndarray) -> Row:
+    """A mixture found: processor time, mean log-likelihood of both parts, and rows of the smallest component."""
+    seconds, _ = spend(lambda: model.fit(train))
+    fewest = effective(model.predict_proba(train))
+    return {"cpu_s": seconds, "level": model.score(train), "held_out": model.score(test), "fewest": fewest}
+
+
+def likelihoods(half: str) -> Iterator[Row]:
     """Every table, kind and number of components."""
     for name, X in columns_of(half):
         train, test = X[: len(X) * 3 // 4], X[len(X) * 3 // 4 :]
-        for kind in kinds:
-            for K in sizes:
-                both = ours(kind, K, train, test), ours(kind, K, train, test, fewest=0.0)
-                yield name, X.shape, kind, K, theirs(kind, K, train, test), *both
-
-
-def one_cluster(case: int, seed: int) -> np.ndarray:
-    """A table without clusters: correlated, skewed, heavy-tailed or curved columns."""
-    rng = np.random.default_rng([seed, case])
-    N, n = (2, 5, 10)[case % 3], (150, 400, 1000)[case // 3 % 3]
-    A = rng.normal(size=(N, N))
-    C = A @ A.T + 0.3 * np.eye(N)
-    d = np.sqrt(np.diag(C))
-    plain = rng.normal(size=(n, N))
-    joint = plain @ np.linalg.cholesky(C / np.outer(d, d)).T
-    kinds: list[Callable[[], np.ndarray]] = [
-        lambda: plain,
-        lambda: joint,
-        lambda: np.exp(0.5 * joint),
-        lambda: np.exp(joint),
-        lambda: stats.expon.ppf(stats.norm.cdf(joint)),
-        lambda: joint / np.sqrt(rng.chisquare(3, size=(n, 1)) / 3),
-        lambda: rng.uniform(size=(n, N)),
-        lambda: stats.gamma(2).ppf(stats.norm.cdf(plain)),
-        lambda: np.where(np.arange(N) % 2, np.exp(0.8 * joint), joint),
-        lambda: np.column_stack([joint[:, 0], joint[:, 1] + 0.4 * joint[:, 0] ** 2, *joint[:, 2:].T]),
-    ]
-    return kinds[case % len(kinds)]()
-
-
-def discrete(case: int, seed: int) -> np.ndarray:
-    """A table without clusters whose columns are counts or rounded."""
-    rng = np.random.default_rng([seed, 2, case])
-    joint = rng.normal(size=((150, 400, 1000)[case % 3], 4)) @ rng.normal(size=(4, 4))
-    joint /= joint.std(axis=0)
-    return stats.poisson(3).ppf(stats.norm.cdf(joint)) if case % 2 else np.round(1.5 * joint)
-
-
-def like_table(X: np.ndarray, seed: int) -> np.ndarray:
-    """One Gaussian with the covariance of a table, and at most 1,000 rows."""
-    rng = np.random.default_rng([seed, 3, *X.shape])
-    return rng.multivariate_normal(np.zeros(X.shape[1]), np.atleast_2d(np.cov(X.T)), size=min(len(X), 1000))
-
-
-FAR, NEAR = (4.5, 6.0), (2.0, 4.0)
-"""Standard deviations between the closest clusters."""
-
-
-def known_number(case: int, seed: int, apart: tuple[float, float] = FAR) -> tuple[np.ndarray, int]:
-    """A table of two to five clusters, the closest at a distance between these standard deviations, and their number."""
-    rng = np.random.default_rng([seed, 1, case])
-    N, n, kind = (2, 5, 10)[case % 3], (200, 500, 1000)[case // 3 % 3], case % 5
-    K = 2 + case % 4 if N > 2 else 2 + case % 3
-    w = np.array([0.1] + [0.9 / (K - 1)] * (K - 1)) if kind == 3 else np.full(K, 1 / K)
-    c, least = np.zeros((K, N)), 0.0
-    while not apart[0] < least < apart[1]:
-        c = 3.0 * apart[1] / FAR[1] * rng.normal(size=(K, N))
-        least = np.min(np.sqrt(((c[:, None] - c) ** 2).sum(axis=-1)) + 1e9 * np.eye(K))
-    z, noise = rng.choice(K, size=n, p=w), rng.normal(size=(n, N))
-    if kind == 1:
-        noise = noise * rng.uniform(0.5, 1.0, size=(K, N))[z]
-    elif kind == 2:
-        s = stats.lognorm(0.5)
-        noise = (np.exp(0.5 * noise) - s.mean()) / s.std()
-    elif kind == 4:
-        noise = noise / np.sqrt(rng.chisquare(5, size=(n, 1)) / 3)
-    X = c[z] + noise
-    return (X @ (0.5 * rng.normal(size=(N, N)) + np.eye(N)) if case % 2 else X), K
-
-
-def close_pair(seed: int, K: int, N: int, separation: float, shares: np.ndarray, n: int) -> np.ndarray:
-    """Gaussian clusters with a common covariance: two at a given distance, the others far away."""
-    rng = np.random.default_rng([seed, K, N, n])
-    c = np.zeros((K, N))
-    v = rng.normal(size=N)
-    c[1] = separation * v / np.linalg.norm(v)
-    for k in range(2, K):
-        while True:
-            c[k] = 8.0 * rng.normal(size=N)
-            if np.min(np.linalg.norm(c[k] - c[:k], axis=1)) > 9:
-                break
-    X = c[rng.choice(K, size=n, p=shares)] + rng.normal(size=(n, N))
-    return X @ (0.5 * rng.normal(size=(N, N)) + np.eye(N))
+        for kind in KINDS:
+            for K in SIZES:
+                sides = {PEER: theirs(kind, K), OURS: ours(kind, K), f"{OURS}, fewest=0": ours(kind, K, fewest=0.0)}
+                found = {side: judged(model, train, test) for side, model in sides.items()}
+                yield {"table": name, "kind": kind, "components": K, "sides": found}
 
 
 def by_criterion(X: np.ndarray) -> int:
@@ -185,41 +124,40 @@ COUNTERS: dict[str, Callable[[np.ndarray], int]] = {
     "find_clusters": lambda X: mixtures.find_clusters(X).count,
     "GaussianMixture + BIC": by_criterion,
     "HDBSCAN": lambda X: max(1, int(HDBSCAN().fit_predict(X).max()) + 1),
-    "HDBSCAN, at least n/20": lambda X: max(1, int(HDBSCAN(len(X) // 20).fit_predict(X).max()) + 1),
+    "HDBSCAN, at least n/20 rows": lambda X: max(1, int(HDBSCAN(len(X) // 20).fit_predict(X).max()) + 1),
 }
 """Ways to the number of clusters."""
 
 
-def numbers(half: str) -> None:
-    """Print how often each finds clusters where there are none, and how often the right number."""
-    seed = 0 if half == "development" else 1000
-    singles = {
-        "false": [one_cluster(case, seed) for case in range(30)],
-        "false, discrete": [discrete(case, seed) for case in range(10)],
-        "false, Gaussian like a table": [like_table(X, seed) for _, X in columns_of(half)][:30],
-    }
-    known = {f"right, {apart} apart": [known_number(case, seed, apart) for case in range(30)] for apart in (FAR, NEAR)}
+def numbers(half: str) -> Iterator[Row]:
+    """What each finds in tables with one cluster and with a known number."""
+    seed = seed_of(half)
+    worlds: dict[str, list[tuple[np.ndarray, int]]] = {
+        "one": [(one_cluster(case, seed), 1) for case in range(30)],
+        "one, discrete": [(discrete(case, seed), 1) for case in range(10)],
+        "one, Gaussian like a table": [(like_table(X, seed), 1) for _, X in columns_of(half)][:30],
+        **{f"several, {low} to {high} apart": [known_number(case, seed, (low, high)) for case in range(30)]
+           for low, high in (FAR, NEAR)},
+    }  # fmt: skip
     for name, find in COUNTERS.items():
-        begin, said = time.process_time(), []
-        for what, alone in singles.items():
-            said.append(f"{what} {sum(find(_standard(X)) > 1 for X in alone)}/{len(alone)}")
-        for what, some in known.items():
-            found = [(find(_standard(X)), K) for X, K in some]
-            said.append(f"{what} {sum(a == K for a, K in found)}/{len(some)}, too many {sum(a > K for a, K in found)}")
-        print(f"{name:24s} {'; '.join(said)}; {time.process_time() - begin:.0f} s", flush=True)
+        for world, some in worlds.items():
+            seconds, found = spend(lambda some=some, find=find: [find(_standard(X)) for X, _ in some])
+            yield {"side": name, "world": world, "found": found, "right": [K for _, K in some], "cpu_s": seconds}
 
 
-def classes(half: str) -> None:
-    """Print the number of clusters that each finds in tables with classes."""
+def classes(half: str) -> Iterator[Row]:
+    """The number of clusters that each finds in tables with classes."""
     for table in tables("classification", half):
         X, y = table.arrays()
         if len(X) <= 1000 and X.shape[1] <= 20:
-            print(f"{table.name:24s} classes {y.max() + 1}:", {name: find(_standard(X)) for name, find in COUNTERS.items()},
-                  flush=True)  # fmt: skip
+            found = {name: find(_standard(X)) for name, find in COUNTERS.items()}
+            yield {"table": table.name, "classes": int(y.max()) + 1, "found": found}
 
 
 DRAWS = 39
 """Of one Gaussian, for the p-value of a split by its gain in likelihood."""
+LEVEL = 0.05
+"""Of the p-values."""
 
 
 def verdicts(X: np.ndarray) -> dict[str, bool]:
@@ -228,21 +166,14 @@ def verdicts(X: np.ndarray) -> dict[str, bool]:
     values = np.linalg.eigvalsh(np.cov(Z.T, bias=True).reshape(N, N))
     return {
         "valley": mixtures.find_clusters(X).count > 1,
-        "largest eigenvalue": judge_spread(values[-1], values.sum(), n, N) < LEVEL,
-        "gain of two Gaussians": judge_gain(Z, DRAWS) < LEVEL,
+        "largest eigenvalue": bool(judge_spread(values[-1], values.sum(), n, N) < LEVEL),
+        "gain of two Gaussians": bool(judge_gain(Z, DRAWS) < LEVEL),
     }
 
 
-LEVEL = 0.05
-"""Of the p-values."""
-KINDS_OF_NOISE = ("isotropic", "correlated", "skewed", "very skewed", "exponential", "heavy tails", "uniform", "gamma",
-                  "mixed columns", "curved")  # fmt: skip
-"""Of `one_cluster`, in their order."""
-
-
-def splits(half: str, tables_of_a_kind: int = 6) -> None:
-    """Print how often each test of a split says that there is one, by the kind of the table."""
-    seed = 0 if half == "development" else 1000
+def splits(half: str, tables_of_a_kind: int = 6) -> Iterator[Row]:
+    """How often each test of a split says that there is one, by the kind of the table."""
+    seed = seed_of(half)
     cases = {
         kind: [one_cluster(k + 10 * i, seed) for i in range(tables_of_a_kind)] for k, kind in enumerate(KINDS_OF_NOISE)
     }
@@ -256,11 +187,7 @@ def splits(half: str, tables_of_a_kind: int = 6) -> None:
             ]
     for kind, some in cases.items():
         said = [verdicts(X) for X in some]
-        print(
-            f"{kind:40s}",
-            ", ".join(f"{name} {sum(one[name] for one in said)}/{len(said)}" for name in said[0]),
-            flush=True,
-        )
+        yield {"kind": kind, "tables": len(said), **{name: sum(one[name] for one in said) for name in said[0]}}
 
 
 def _standard(X: np.ndarray) -> np.ndarray:
@@ -271,58 +198,57 @@ PAIRS = ((2, 2, 4.0, 0.5), (2, 5, 3.5, 0.5), (3, 5, 4.0, 0.5), (4, 5, 3.5, 0.5),
          (5, 3, 5.0, 0.5), (2, 2, 3.5, 0.25), (3, 5, 4.0, 0.25), (4, 3, 4.5, 0.2), (5, 10, 4.5, 0.25),
          (2, 10, 4.0, 0.15))  # fmt: skip
 """Clusters, columns, separation of the close pair, and the share of its first cluster in it."""
-FACTOR = 1.5
-"""Of the rows needed, up and down."""
+RUNS = 16
+"""Samples at each number of rows."""
 
 
-def rows_wanted(half: str, runs: int = 16) -> None:
-    """Print the rows needed in theory, and how often the split is seen in fewer and in more rows: the number is right to
-    the factor if that is less than half of the time and at least half of the time."""
-    first, right = 0 if half == "development" else 1000, 0
+def rows_wanted(half: str) -> Iterator[Row]:
+    """The rows needed in theory, and how often the split is seen in fewer and in more rows."""
     for K, N, separation, share in PAIRS:
         shares = np.array([2 * share / K, 2 * (1 - share) / K] + [1 / K] * (K - 2))
         wanted = mixtures.rows_needed(separation, columns=N, shares=(shares[0], shares[1]))
+        samples = {n: [close_pair(seed_of(half) + run, K, N, separation, shares, round(n)) for run in range(RUNS)]
+                   for n in (wanted / FACTOR, wanted * FACTOR)}  # fmt: skip
         fewer, more = (
-            float(np.mean([mixtures.find_clusters(close_pair(first + run, K, N, separation, shares, round(n))).count == K
-                           for run in range(runs)]))
-            for n in (wanted / FACTOR, wanted * FACTOR)
-        )  # fmt: skip
-        right += fewer < 0.5 <= more
-        print(f"K {K}, {N} columns, {separation} apart, share {share}: {wanted:.0f} rows; seen in {fewer:.2f} with "
-              f"1/{FACTOR} of them, {more:.2f} with {FACTOR} times as many", flush=True)  # fmt: skip
-    print(f"right to a factor {FACTOR}: {right} of {len(PAIRS)}")
-
-
-def main() -> None:
-    """Print a line for each case, and the sums."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["likelihood", "clusters", "classes", "splits", "rows"])
-    parser.add_argument("half", choices=["development", "report"])
-    parser.add_argument("--kinds", default="full")
-    parser.add_argument("--sizes", default="3,5")
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
-    if given.what != "likelihood":
-        {"clusters": numbers, "classes": classes, "splits": splits, "rows": rows_wanted}[given.what](given.half)
-        return
-    rows = []
-    for row in likelihoods(given.half, given.kinds.split(","), [int(K) for K in given.sizes.split(",")]):
-        rows.append(row)
-        name, shape, kind, K, a, *both = row
-        print(f"{name:22s}{shape!s:12s}{kind:10s}{K}  {a.level:9.4f} held out {a.held_out:9.4f} rows {a.fewest:6.1f} "
-              f"{a.seconds:5.2f} s", end="", flush=True)  # fmt: skip
-        for b in both:
-            verdict = "" if b.level >= a.level - SAME else " BELOW"
-            print(f" |{b.level - a.level:+8.4f}{verdict} held out {b.held_out - a.held_out:+8.4f} rows {b.fewest:6.1f} "
-                  f"{b.seconds:5.2f} s", end="", flush=True)  # fmt: skip
-        print()
-    for name, place in (("theirs", 4), ("ours", 5), ("ours, fewest=0", 6)):
-        those = [row[place] for row in rows]
-        below = sum(b.level < row[4].level - SAME for b, row in zip(those, rows, strict=True))
-        worse = sum(b.held_out < row[4].held_out - SAME for b, row in zip(those, rows, strict=True))
-        print(
-            f"{name}: below {below} of {len(rows)}, on rows held out {worse}; CPU {sum(b.seconds for b in those):.1f} s"
+            float(np.mean([mixtures.find_clusters(X).count == K for X in some])) for some in samples.values()
         )
+        yield {"clusters": K, "columns": N, "separation": separation, "share": share, "wanted": wanted, "fewer": fewer,
+               "more": more}  # fmt: skip
+
+
+MEASURES = {
+    "likelihood": likelihoods,
+    "clusters": numbers,
+    "rows": rows_wanted,
+    "splits": splits,
+    "classes": classes,
+}
+KEPT = ("likelihood", "clusters", "rows")
+"""What the page has."""
+
+
+def main(words: list[str] | None = None) -> None:
+    """Print a line for each case; keep what is on the page, and write it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=[*MEASURES, "page"])
+    parser.add_argument("half", choices=["development", "report"], nargs="?", default="development")
+    given = parser.parse_args(words)
+    rows: list[Row] = []
+    if given.what != "page":
+        warnings.simplefilter("ignore")
+        for row in MEASURES[given.what](given.half):
+            rows.append(row)
+            print(json.dumps(rounded(row)), flush=True)
+        if given.what in KEPT:
+            print(counted(given.what, rows))
+        if given.half == "development" or given.what not in KEPT:
+            return
+    found: Row = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if rows:
+        found |= {given.what: rounded(rows), "machine": page.machine()}
+        RESULTS.write_text(json.dumps(found) + "\n")
+    if all(name in found for name in KEPT):
+        page.PAGE.write_text(page.replaced(page.PAGE.read_text(), page.MIXTURES, words_of(found)))
 
 
 if __name__ == "__main__":

@@ -12,14 +12,14 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 MARKS = tuple(
     f"<!-- {name} -->"
     for name in ("peers", "benchmarks", "forecasts", "trust", "calibration", "columns", "templates", "images", "prototypes",
-                 "outliers", "potentials")
+                 "mixtures", "outliers", "potentials")
 )  # fmt: skip
-(PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, PROTOTYPES, OUTLIERS,
- POTENTIALS) = MARKS  # fmt: skip
+(PEERS, BENCHMARKS, FORECASTS, TRUST, CALIBRATION, COLUMNS, TEMPLATES, IMAGES, PROTOTYPES, MIXTURES,
+ OUTLIERS, POTENTIALS) = MARKS  # fmt: skip
 """Above the first mark stands what is written by hand; below them what `benchmarks.peers`, `benchmarks`,
 `benchmarks.forecast_splits`, `benchmarks.trust`, `benchmarks.calibration`, `benchmarks.columns`,
 `benchmarks.templates`, `benchmarks.images`, `benchmarks.lvq`,
-`benchmarks.outliers` and `benchmarks.potentials` write."""
+`benchmarks.mixture_tables`, `benchmarks.outliers` and `benchmarks.potentials` write."""
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence]) -> str:

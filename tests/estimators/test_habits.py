@@ -19,6 +19,7 @@ Y = X[:, 0] + 0.1 * RNG.normal(size=60)
 # estimator, columns, targets, and what of a fitted one is compared
 CASES = {
     "AnnealedMixture": ({"n_components": 2, "random_state": 0}, 2, None, ("predict_proba", "score_samples")),
+    "ClusterFinder": ({"components": 3, "random_state": 0}, 2, None, ("predict", "predict_proba")),
     "ClusterRegressor": ({"points": 32, "random_state": 0, "n_init": 2}, 1, Y, ("predict", "predict_functions")),
     "FieldClassifier": ({}, 2, LABELS, ("predict", "predict_proba")),
     "FieldConditional": ({"points": (16, 16), "order": 1, "strength": (0.1, 0.1)}, 1, Y, ("predict",)),

@@ -14,6 +14,7 @@ from quenched import mixtures, outliers, prototypes
 from quenched.core.types import InputError
 from quenched.estimators import (
     AnnealedMixture,
+    ClusterFinder,
     FieldConditional,
     FieldDensity,
     FieldRegressor,
@@ -32,6 +33,7 @@ MODELS = {
     "mixture": AnnealedMixture(random_state=0),
     "spherical mixture": AnnealedMixture(widths=mixtures.Spherical(), random_state=0),
     "diagonal mixture": AnnealedMixture(widths=mixtures.Diagonal(), random_state=0),
+    "clusters": ClusterFinder(components=3, random_state=0),
     "LVQ": LVQClassifier(random_state=0, passes=2),
     "LVQ, standardised": LVQClassifier(random_state=0, passes=2, standardize=True),
     "VQ": VQClusterer(n_clusters=2, random_state=0, passes=2),

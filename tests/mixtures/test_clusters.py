@@ -6,7 +6,7 @@ from scipy import stats
 from sklearn.metrics import adjusted_rand_score
 
 import quenched
-from benchmarks.mixture_tables import close_pair, known_number, one_cluster
+from benchmarks.cluster_worlds import close_pair, known_number, one_cluster
 from quenched.core.types import InputError
 from quenched.mixtures import Full, Spherical, find_clusters, fit, rows_needed
 from quenched.mixtures.learner.valleys import find_valley, judge

@@ -165,6 +165,16 @@ ESTIMATORS = {
             ),
         },
     ),
+    "ClusterFinder": Estimator(
+        estimators.ClusterFinder,
+        {
+            "level": st.floats(0.001, 0.5),
+            "components": st.integers(1, 3),
+            "draws": st.integers(0, 1),
+            "random_state": st.none() | st.integers(0, 9),
+        },
+        fast={"components": 2, "random_state": 0},
+    ),
     "ClusterRegressor": Estimator(
         estimators.ClusterRegressor,
         {

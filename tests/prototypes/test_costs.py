@@ -103,6 +103,14 @@ def test_a_fit_goes_on_where_it_stopped():
     assert more.trace.energy[-1] < first.trace.energy[-1]
 
 
+def test_a_metric_is_stopped_early_unless_more_steps_are_asked_for():
+    X, y = table(rows=200, columns=8)
+    y = np.random.default_rng(0).permutation(y)
+    steps = [len(fit(prototypes.GMLVQ(), (X, y), key=KEY, passes=passes).trace.energy) for passes in (None, 30, 60)]
+    assert steps[0] == steps[1] == 30 < steps[2]
+    assert len(fit(prototypes.GLVQ(), (X, y), key=KEY, prototypes_per_class=4).trace.energy) > 30
+
+
 def test_held_out_rows_judge_what_is_learned():
     # Two clusters of one class on both sides of the other: class means coincide, three prototypes do not.
     rng = np.random.default_rng(0)
@@ -112,6 +120,8 @@ def test_held_out_rows_judge_what_is_learned():
     assert good.learned > 0.95
     assert good.class_means < 0.7
     assert good.rows >= 200
+    apart, wrong = good.learned - good.class_means, 2 - good.learned - good.class_means
+    assert apart <= good.error**2 * good.rows <= wrong  # the share of rows whose class only one of the two finds
     bad = hold_out(prototypes.LVQ21(0.5, window=1.0), (X + 50.0 * y[:, None], y), key=KEY)
     assert bad.class_means > 0.95
     assert bad.learned < bad.class_means

@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quenched.estimators.cluster_finder import ClusterFinder
     from quenched.estimators.cluster_regressor import ClusterRegressor
     from quenched.estimators.field_classifier import FieldClassifier
     from quenched.estimators.field_conditional import FieldConditional
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # Loaded when first used: start-up is part of a user's wait.
 _HOME = {
     "AnnealedMixture": "quenched.estimators.mixtures",
+    "ClusterFinder": "quenched.estimators.cluster_finder",
     "ClusterRegressor": "quenched.estimators.cluster_regressor",
     "FieldClassifier": "quenched.estimators.field_classifier",
     "FieldConditional": "quenched.estimators.field_conditional",
@@ -42,6 +44,7 @@ _HOME = {
 
 __all__ = [
     "AnnealedMixture",
+    "ClusterFinder",
     "ClusterRegressor",
     "FieldClassifier",
     "FieldConditional",

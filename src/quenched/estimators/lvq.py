@@ -52,7 +52,8 @@ class LVQClassifier(ClassifierMixin, Prototypes):
             Its `g` sees the classes themselves if they are whole numbers, otherwise their place in `classes_`. The
             default of `partial_fit` is `LVQ1`, its rate falling on a straight line from 0.1 to 0.001.
         prototypes_per_class: how many, or `{class: how many}`.
-        passes: how often the table is presented, default 30; for an energy the steps, at most, default 100.
+        passes: how often the table is presented, default 30; for an energy the steps, at most, by default as many as
+            the rule says: 100, and 30 of `GMLVQ`.
         window: of `LVQ21` (LVQ2.1), by default that of the rule or 0.2; see `quenched.prototypes.fit`.
         fallback: whether to compare with the nearest class mean on held-out rows.
         standardize: measure distances in features of mean 0 and variance 1.
@@ -64,8 +65,8 @@ class LVQClassifier(ClassifierMixin, Prototypes):
         prototypes_: the prototypes, in the units of the data, `[K, N]`.
         prototype_labels_: the class of each `[K]`.
         metric_: $\Omega$ `[rank, N]` if one was learned, otherwise None; of columns of variance 1 with `standardize`.
-        held_out_: the share of held-out rows whose class was found, by what is learned and by class means; None
-            without the comparison.
+        held_out_: the share of held-out rows whose class was found, by what is learned and by class means, and the
+            standard error of their difference; None without the comparison.
         fallback_: whether the class means were kept.
         temperature_: $T$.
         trace_: rate, errors and wins in each pass, or the energy after each step.
@@ -209,7 +210,8 @@ class LVQClassifier(ClassifierMixin, Prototypes):
     ) -> learner.Fitted:
         """What was learned, or the class means if they find the class of held-out rows more often."""
         found = learner.hold_out(rule, data, sample_weight=weights, **options)
-        self.held_out_ = {"learned": found.learned, "class means": found.class_means, "rows": found.rows}
+        self.held_out_ = {"learned": found.learned, "class means": found.class_means, "rows": found.rows,
+                          "error": found.error}  # fmt: skip
         if not found.learned < found.class_means:
             return fitted
         text = (f"{type(rule).__name__} found the class of {found.learned:.1%} of {found.rows} held-out rows, the "

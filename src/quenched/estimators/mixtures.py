@@ -13,20 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from quenched.core import checks
 from quenched.core.types import InputError, Outcome
+from quenched.estimators.cluster_finder import find
 from quenched.estimators.reading import Units, bounded, generator_of, key_of, rows_of, validated, weights_of
-from quenched.mixtures import find_clusters, learner
+from quenched.mixtures import learner
 from quenched.mixtures.model import Annealed, Diagonal, Full, MaximumLikelihood, Spherical
-from quenched.mixtures.practice.clusters import MOST_ROWS
-
-
-def repeat(rows: np.ndarray, weights: np.ndarray, draw: np.random.Generator) -> np.ndarray:
-    """Rows as often as their weights say, in an order of their own; of fractions the whole number below or above, by
-    chance, and of many rows so many as clusters are sought in."""
-    order = np.lexsort(rows.T)
-    often = weights[order] * min(1.0, MOST_ROWS / weights.sum())
-    whole = np.floor(often)
-    often = (whole + (draw.uniform(size=len(often)) < often - whole)).astype(int)
-    return np.repeat(rows[order], often, axis=0)
 
 
 class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
@@ -161,8 +151,7 @@ class AnnealedMixture(DensityMixin, ClusterMixin, BaseEstimator):
             return checks.whole("n_components", self.n_components, least=1), None
         level = checks.number("level", self.level)
         Z = bounded(Units.of(rows, weights, standardize=False).into(rows))
-        draw = np.random.default_rng(generator_of(self.random_state).randint(2**31))
-        found = find_clusters(repeat(Z, weights, draw), level=level, key=key)
+        found = find(Z, weights, self.random_state, key, level=level)
         return found.count, found.splits
 
     def _log_volume(self) -> float:

@@ -26,6 +26,7 @@ class HeldOut(NamedTuple):
     learned: float
     class_means: float
     rows: int
+    error: float  # standard error of the difference of the two
 
 
 def _means(table: Table) -> np.ndarray:
@@ -81,7 +82,7 @@ def hold_out(
         per_class = [rule.labels.count(c) for c in table.classes.tolist()]
     part = deal(table, np.asarray(per_class, dtype=int), rng)
     table, part = table.take(np.flatnonzero(part > -2)), part[part > -2]
-    right, judged, rows = np.zeros(2), 0.0, 0
+    right, judged, rows, squares = np.zeros(2), 0.0, 0, 0.0
     for fold in range(FOLDS):
         out = part == fold
         if not out.any() or rows >= ENOUGH:
@@ -89,9 +90,10 @@ def hold_out(
         kept, unseen = np.flatnonzero(~out), table.take(np.flatnonzero(out))
         found = learn(rule, table, kept, rng, course)
         truth = table.classes[unseen.codes]
-        learned = found.labels[np.argmin(distances(unseen.X, found.prototypes, found.metric), axis=1)]
-        plain = table.classes[nearest(_means(table.take(kept)), unseen.X)[0]]
-        right += [unseen.weights @ (learned == truth), unseen.weights @ (plain == truth)]
+        learned = found.labels[np.argmin(distances(unseen.X, found.prototypes, found.metric), axis=1)] == truth
+        plain = table.classes[nearest(_means(table.take(kept)), unseen.X)[0]] == truth
+        right += [unseen.weights @ learned, unseen.weights @ plain]
+        squares += float(np.sum(unseen.weights[learned != plain] ** 2))
         judged, rows = judged + float(unseen.weights.sum()), rows + int(out.sum())
-    learned, plain = (right / judged).tolist() if judged else (np.nan, np.nan)
-    return HeldOut(learned, plain, rows)
+    learned, plain, error = [*right / judged, np.sqrt(squares) / judged] if judged else [np.nan] * 3
+    return HeldOut(float(learned), float(plain), rows, float(error))

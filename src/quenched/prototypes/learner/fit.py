@@ -27,8 +27,8 @@ from quenched.prototypes.learner.steps import World, pad, present
 from quenched.prototypes.learner.table import Table, begin, read
 from quenched.prototypes.model import LVQ21, Cost, Rule, rate_at, window_of
 
-PASSES, STEPS = 30, 100
-"""How often the whole table is used by default: presented by a rule for single examples, or summed for an energy."""
+PASSES = 30
+"""How often the whole table is presented by default; an energy says itself how often it is summed."""
 RUNAWAY = 1e6  # prototypes this many times further out than the data have no use and no way back
 
 
@@ -161,7 +161,9 @@ def learn(
 
 def passes_of(rule: Rule | Cost, passes: int | None) -> int:
     """How often the whole table is used."""
-    return checks.whole("passes", (PASSES if isinstance(rule, Rule) else STEPS) if passes is None else passes, least=1)
+    return checks.whole(
+        "passes", (PASSES if isinstance(rule, Rule) else rule.steps) if passes is None else passes, least=1
+    )
 
 
 @double
@@ -192,7 +194,8 @@ def fit(
         key: a JAX key, for the start and the order of presentation.
         prototypes_per_class: how many, or `{label: how many}`; without labels how many in all. `rule.labels`
             goes before it.
-        passes: how often the whole table is presented, default 30; or steps of the descent, at most, default 100.
+        passes: how often the whole table is presented, default 30; or steps of the descent, at most, by default as
+            many as the rule says (100; 30 of `GMLVQ`).
         start: prototypes `[K, N]` to start from, or an earlier result to go on with, in its time too.
         shuffle: present the rows in a new random order in each pass, not as given.
         sample_weight: weight $\omega$ means $\omega$ presentations in succession; for an attracted winner that

@@ -33,7 +33,8 @@ class Cost(checks.Declared):
                 ...
 
     A rule with `learns_metric = True` in its class body learns the metric, too. Fields `rank` and `stiffness` are read
-    as in `GMLVQ`, a field `anchor` as in `RSLVQ`.
+    as in `GMLVQ`, a field `anchor` as in `RSLVQ`. `steps` in the class body is how many steps of the descent are made
+    unless more or fewer are asked for.
 
     Attributes:
         labels: the label of each prototype; default one for each class of the law.
@@ -41,6 +42,7 @@ class Cost(checks.Declared):
 
     labels: tuple[int, ...] | None = eqx.field(converter=label_tuple, static=True, default=None)
     learns_metric: ClassVar[bool] = False
+    steps: ClassVar[int] = 100
 
     def __check_init__(self):
         if self.labels is not None and len(self.labels) < 2:
@@ -90,7 +92,8 @@ class GMLVQ(Cost):
     where $\lambda$ are the eigenvalues of $\Omega\Omega^T$ and $n$ the number of rows: it vanishes for a metric
     without preferences, is infinite where a direction is lost, and counts the less the more rows there are beside the
     $N^2$ entries of a metric. The scale of $\Omega$ does not matter; it is given with
-    $\mathrm{tr}\,\Omega^T\Omega = N$.
+    $\mathrm{tr}\,\Omega^T\Omega = N$. The descent stops after few steps: more of them cost time and find no more
+    classes of new rows.
 
     Attributes:
         rank: rows of $\Omega$, at most $N$; default $N$.
@@ -102,6 +105,7 @@ class GMLVQ(Cost):
     steepness: Real = checks.declare(2.0)
     stiffness: Real = checks.declare(0.01, checks.not_negative)
     learns_metric: ClassVar[bool] = True
+    steps: ClassVar[int] = 30
 
     def __check_init__(self):
         if self.rank is not None:
