@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import numpy as np
 import pytest
 
@@ -58,6 +61,29 @@ def test_the_truth_is_not_seen_and_folds_are_tables():
         assert len(set(fold[asked.table == table])) == 1
 
 
+def test_the_noise_of_the_truth_is_its_standard_error():
+    floor = extrapolation.noise([c._replace(stderr=0.03 * c.error) for c in MADE])
+    assert floor.shape == (len(curves.HORIZONS), 2)
+    np.testing.assert_allclose(floor[0], 0.03 * np.array([0.6745, 1.645]), rtol=0.06)  # of a normal variable
+
+
+def test_a_run_that_was_stopped_goes_on_and_sizes_take_turns(monkeypatch, tmp_path):
+    one = types.SimpleNamespace(name="a", seed=3, arrays=lambda: (np.zeros((2600, 2)), np.zeros(2600)))
+    assert [forecasts.rows_seen(one, 2600, split) for split in range(4)] == [100, 200, 400, 100]
+    asked = []
+
+    def measured(table, X, y, split):
+        asked.append(split)
+        return iter([{"table": table.name, "split": split}])
+
+    monkeypatch.setattr(forecasts, "chosen", lambda half, count: [one])
+    monkeypatch.setattr(forecasts, "cases", measured)
+    for splits in ("2", "3"):
+        monkeypatch.setattr(sys, "argv", ["", "measure", str(tmp_path / "rows"), "development", "8", splits])
+        forecasts.main()
+    assert asked == [0, 1, 2]
+
+
 def test_networks_go_down_the_slope_of_their_loss(monkeypatch):
     draw = np.random.default_rng(0)
     x, y, w = draw.standard_normal((6, 7)), draw.standard_normal(6), draw.uniform(0.5, 2, 6)
@@ -99,7 +125,8 @@ def test_a_prior_that_is_learned_beats_chance_on_tables_it_has_not_seen(monkeypa
     for horizon in curves.HORIZONS:  # on the tables that they were calibrated on, intervals hold just so many
         assert abs(held[asked.horizon == horizon].mean() - 0.8) <= 1 / 12
     assert np.all(widths > 0)
-    text = extrapolation.report(asked, error, inside, widths, np.ones((len(error), len(extrapolation.FAMILIES))))
+    text = extrapolation.report(asked, error, inside, widths, np.ones((len(error), len(extrapolation.FAMILIES))),
+                                extrapolation.noise(MADE))  # fmt: skip
     assert "1.000 (1.00)" in text
     assert found.shape[1] == len(prior.QUANTILES) + learn_prior.POINTS
 
