@@ -8,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from benchmarks import curves, extrapolation, forecasts, learn_prior
+from benchmarks import curves, extrapolation, forecasts, learn_prior, surrogate
 from quenched.forecasting import prior
 
 N = np.unique(np.geomspace(16, 4096, 65).round())
@@ -138,3 +138,27 @@ def test_a_better_method_has_a_ratio_below_one_and_a_small_p():
     assert ratio == 0.5
     assert p == 0
     assert forecasts.bootstrap(theirs, theirs, names) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_theory_that_knows_the_truth_is_followed_as_far_as_it_does(share):
+    draw, rows, theory = np.random.default_rng(0), [], []
+    for table in "abcd":
+        known, said = draw.uniform(0.4, 0.9, 2)
+        rows += [{"table": table, "split": 0, "gain": [1.0, said], "truth": [[0.3, 0], [0.3 * known, 0]]}] * 3
+        theory.append({"table": table, "split": 0, "gain": said * (known / said) ** (1 / share)})
+    text = surrogate.ablate(rows, [*theory, {"table": "e", "split": 0, "gain": np.nan}])
+    assert f"Shares of the way: {share:.2f} to {share:.2f}" in text
+    assert "12 forecasts, 4 tables, 1 of 5 refused" in text
+
+
+def test_the_oracle_of_the_gain_is_wrong_by_the_level_alone():
+    size = [20, 40, 80, 160, 320]
+    row = {"table": "a", "task": "regression", "rows": 360, "size": size, "curve_error": [0.6, 0.5, 0.4, 0.35, 0.3],
+           "curve_stderr": [0.01] * 5, "error": [0.3, 0.2], "error_low": [0.2, 0.1], "error_high": [0.4, 0.3],
+           "gain": [1.0, 2 / 3], "truth": [[0.25, 0.0], [0.2, 0.0]]}  # fmt: skip
+    found = forecasts.judge([row])
+    ahead, gain = found["the same, had the gain been known"]
+    np.testing.assert_allclose([ahead[0], gain[0]], [0.3 * 0.8, 0.8])
+    np.testing.assert_allclose(forecasts.regret_of(np.array([0.9, 0.99]), np.array([0.99, 0.8])), [0.04, 0.15])
+    assert "1 forecasts" in forecasts.report([row, row | {"error": [np.nan, np.nan]}])
