@@ -8,7 +8,8 @@ never seen the table it is judged on; so is the widening of its intervals.
 
 Peers: the last value, and the families pow3, pow4, mmf4 and wbl4 with weights 1/se^2, each at the global minimum over a
 grid of its exponents, refined twice (the other two numbers are closed); and one power law, averaged over its exponent with weights
-n^2/se^2.
+n^2/se^2. The truth is a mean over splits, too: the last row of each table is what its standard error alone would cost
+who knew the rest.
 
     python -m benchmarks.extrapolation --curves PATH [--held-out FILE] [--every N]
 
@@ -21,6 +22,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from scipy import special
 
 from benchmarks import curves, learn_prior
 from benchmarks.page import table
@@ -83,6 +85,17 @@ def peers(known: list[curves.Curve]) -> np.ndarray:
     return np.array(found)
 
 
+def noise(known: list[curves.Curve]) -> np.ndarray:
+    """Relative errors of who knows the truth but for its own standard error: median and 90th percentile, `[4, 2]`."""
+    z = special.ndtri((np.arange(100) + 0.5) / 100)
+    found = []
+    for horizon in curves.HORIZONS:
+        asked = [c for c in known if curves.parts(c, horizon) is not None]
+        relative = np.array([c.stderr[-1] / c.error[-1] for c in asked if c.stderr is not None])
+        found.append(np.quantile(np.abs(relative[:, None] * z), (0.5, 0.9)))
+    return np.array(found)
+
+
 def judge(asked: curves.Samples, found: np.ndarray, folds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Relative errors of the forecasts, whether intervals contain the truth, and their widths in the log."""
     fold, widths, inside = learn_prior.fold_of(asked.table, folds), np.empty(len(found)), np.empty(len(found), bool)
@@ -96,7 +109,10 @@ def judge(asked: curves.Samples, found: np.ndarray, folds: int) -> tuple[np.ndar
     return np.abs(np.expm1(point - asked.truth)), inside, widths
 
 
-def report(asked: curves.Samples, ours: np.ndarray, inside: np.ndarray, widths: np.ndarray, theirs: np.ndarray) -> str:
+def report(
+    asked: curves.Samples, ours: np.ndarray, inside: np.ndarray, widths: np.ndarray, theirs: np.ndarray,
+    floor: np.ndarray,
+) -> str:  # fmt: skip
     """The tables of the page."""
     averaged = np.abs(np.expm1(features.baseline(asked.rows) - asked.truth))
     methods = {name: theirs[:, i] for i, name in enumerate(FAMILIES)}
@@ -106,6 +122,7 @@ def report(asked: curves.Samples, ours: np.ndarray, inside: np.ndarray, widths: 
         cuts = [(asked.kind == kind) & (asked.horizon == h) for h in curves.HORIZONS]
         rows = [(name, *(f"{np.median(e[c]):.3f} ({np.quantile(e[c], 0.9):.2f})" for c in cuts))
                 for name, e in methods.items()]  # fmt: skip
+        rows.append(("the truth's own noise", *(f"{m:.3f} ({t:.2f})" for m, t in floor)))
         head = ("", *(f"{h} times the rows" for h in curves.HORIZONS))
         said += [f"### Curves {words}", "Median relative error (90th percentile).", table(head, rows)]
         learners = [[inside[c & (asked.learner == k)].mean() for k in np.unique(asked.learner[c])] for c in cuts]
@@ -133,7 +150,7 @@ def main() -> None:
     else:
         lessons = learn_prior.Lessons(curves.sample(known, learn=True))
         found = learn_prior.hold_out(lessons, asked, a.folds, a.members).astype(float)
-    print(report(asked, *judge(asked, found, a.folds), peers(known)))
+    print(report(asked, *judge(asked, found, a.folds), peers(known), noise(known)))
 
 
 if __name__ == "__main__":

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import numpy as np
 import pytest
 
-from benchmarks import curves, extrapolation, forecasts, learn_prior
+from benchmarks import curves, extrapolation, forecasts, learn_prior, surrogate
 from quenched.forecasting import prior
 
 N = np.unique(np.geomspace(16, 4096, 65).round())
@@ -58,6 +61,29 @@ def test_the_truth_is_not_seen_and_folds_are_tables():
         assert len(set(fold[asked.table == table])) == 1
 
 
+def test_the_noise_of_the_truth_is_its_standard_error():
+    floor = extrapolation.noise([c._replace(stderr=0.03 * c.error) for c in MADE])
+    assert floor.shape == (len(curves.HORIZONS), 2)
+    np.testing.assert_allclose(floor[0], 0.03 * np.array([0.6745, 1.645]), rtol=0.06)  # of a normal variable
+
+
+def test_a_run_that_was_stopped_goes_on_and_sizes_take_turns(monkeypatch, tmp_path):
+    one = types.SimpleNamespace(name="a", seed=3, arrays=lambda: (np.zeros((2600, 2)), np.zeros(2600)))
+    assert [forecasts.rows_seen(one, 2600, split) for split in range(4)] == [100, 200, 400, 100]
+    asked = []
+
+    def measured(table, X, y, split):
+        asked.append(split)
+        return iter([{"table": table.name, "split": split}])
+
+    monkeypatch.setattr(forecasts, "chosen", lambda half, count: [one])
+    monkeypatch.setattr(forecasts, "cases", measured)
+    for splits in ("2", "3"):
+        monkeypatch.setattr(sys, "argv", ["", "measure", str(tmp_path / "rows"), "development", "8", splits])
+        forecasts.main()
+    assert asked == [0, 1, 2]
+
+
 def test_networks_go_down_the_slope_of_their_loss(monkeypatch):
     draw = np.random.default_rng(0)
     x, y, w = draw.standard_normal((6, 7)), draw.standard_normal(6), draw.uniform(0.5, 2, 6)
@@ -99,7 +125,8 @@ def test_a_prior_that_is_learned_beats_chance_on_tables_it_has_not_seen(monkeypa
     for horizon in curves.HORIZONS:  # on the tables that they were calibrated on, intervals hold just so many
         assert abs(held[asked.horizon == horizon].mean() - 0.8) <= 1 / 12
     assert np.all(widths > 0)
-    text = extrapolation.report(asked, error, inside, widths, np.ones((len(error), len(extrapolation.FAMILIES))))
+    text = extrapolation.report(asked, error, inside, widths, np.ones((len(error), len(extrapolation.FAMILIES))),
+                                extrapolation.noise(MADE))  # fmt: skip
     assert "1.000 (1.00)" in text
     assert found.shape[1] == len(prior.QUANTILES) + learn_prior.POINTS
 
@@ -111,3 +138,27 @@ def test_a_better_method_has_a_ratio_below_one_and_a_small_p():
     assert ratio == 0.5
     assert p == 0
     assert forecasts.bootstrap(theirs, theirs, names) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_theory_that_knows_the_truth_is_followed_as_far_as_it_does(share):
+    draw, rows, theory = np.random.default_rng(0), [], []
+    for table in "abcd":
+        known, said = draw.uniform(0.4, 0.9, 2)
+        rows += [{"table": table, "split": 0, "gain": [1.0, said], "truth": [[0.3, 0], [0.3 * known, 0]]}] * 3
+        theory.append({"table": table, "split": 0, "gain": said * (known / said) ** (1 / share)})
+    text = surrogate.ablate(rows, [*theory, {"table": "e", "split": 0, "gain": np.nan}])
+    assert f"Shares of the way: {share:.2f} to {share:.2f}" in text
+    assert "12 forecasts, 4 tables, 1 of 5 refused" in text
+
+
+def test_the_oracle_of_the_gain_is_wrong_by_the_level_alone():
+    size = [20, 40, 80, 160, 320]
+    row = {"table": "a", "task": "regression", "rows": 360, "size": size, "curve_error": [0.6, 0.5, 0.4, 0.35, 0.3],
+           "curve_stderr": [0.01] * 5, "error": [0.3, 0.2], "error_low": [0.2, 0.1], "error_high": [0.4, 0.3],
+           "gain": [1.0, 2 / 3], "truth": [[0.25, 0.0], [0.2, 0.0]]}  # fmt: skip
+    found = forecasts.judge([row])
+    ahead, gain = found["the same, had the gain been known"]
+    np.testing.assert_allclose([ahead[0], gain[0]], [0.3 * 0.8, 0.8])
+    np.testing.assert_allclose(forecasts.regret_of(np.array([0.9, 0.99]), np.array([0.99, 0.8])), [0.04, 0.15])
+    assert "1 forecasts" in forecasts.report([row, row | {"error": [np.nan, np.nan]}])

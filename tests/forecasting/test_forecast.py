@@ -227,7 +227,7 @@ class Bare:
         ({"y": np.where(np.arange(240) < 4, "rare", CLASSES)}, "class rare has 4"),
         ({"y": np.full(240, "same")}, "two or more classes"),
         ({"estimator": Ridge(), "y": np.ones(240)}, "vary"),
-        ({"estimator": Ridge(), "y": np.where(np.arange(240) == 3, np.nan, VALUES)}, "finite"),
+        ({"estimator": Ridge(), "y": np.where(np.arange(240) == 3, np.nan, VALUES)}, "1 of 240 targets"),
         ({"estimator": Ridge(), "y": CLASSES}, "real numbers, because the estimator is a regressor"),
         ({"groups": np.arange(3)}, "groups"),
         ({"groups": np.where(np.arange(240) == 3, np.nan, np.arange(240))}, "some are missing"),

@@ -175,7 +175,8 @@ def _numbers(y: np.ndarray) -> np.ndarray:
     except InputError:
         raise InputError("Argument `y` must be real numbers, because the estimator is a regressor, but some are "
                          "not.") from None  # fmt: skip
-    checks.finite("y", y)
+    if lost := int(np.sum(~np.isfinite(y))):
+        raise InputError(f"Argument `y` must be finite, but {lost} of {len(y)} targets are NaN or infinite.")
     if np.ptp(y) == 0:
         raise InputError("Argument `y` must vary, but all targets are the same.")
     return y
