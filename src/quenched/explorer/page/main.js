@@ -12,7 +12,7 @@ const client = crypto.randomUUID();
 let serial = 0, current = null;
 const main = document.getElementById("content");
 
-export const shared = { system: null, knobs: {} };
+export const shared = { system: null, knobs: {}, formula: null };
 
 // A question to the server. A newer one in the same slot makes an older one stale: that gives null.
 const newest = new Map();
