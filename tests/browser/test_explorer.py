@@ -11,12 +11,15 @@ import os
 import re
 import subprocess
 import sys
+import urllib.request
 
 import numpy as np
 import pytest
 
+from quenched import mixtures, outliers
 from quenched.core.claims import Claim, above, below
 from quenched.core.store import Store
+from quenched.explorer.systems import SYSTEMS
 from quenched.papers import reproduction
 from quenched.papers.reproduction.steps import CLAIMS, Step, write
 from tests.browser.chromium import Chromium
@@ -35,6 +38,8 @@ PROGRAM = (
 SETTLED = "document.querySelector('[data-status]').textContent === 'exact'"
 ROWS = 120
 """Of the table that is dropped."""
+SLOW, QUICK = 3.0, 0.1
+"""Seconds of a processor in which a knob answers once it is warm; the quick ones are learning curves and densities."""
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +189,11 @@ def test_the_cut_shows_every_state_and_its_python_gives_the_same(visit, capsys):
         state = names["curve"].sel(branch=branch)
         same(one["R"], state.R.where(state.outcome == "converged"))
     assert {"informed", "overfit"} <= set(answer["branches"])
+    ends = outliers.transitions(names["law"], names["rule"], alpha=100)
+    same(answer["ends"]["informed"], ends.informed_end)
+    same(answer["ends"]["overfit"], [ends.overfit_start, ends.overfit_end])
+    ticks = '[aria-label="Cut through the dot"] svg[role=img] line[stroke-width="2"].s1'
+    assert page(f"document.querySelectorAll({ticks!r}).length") == 2
     cut = '[aria-label^="overlap with the teacher"] path.line'
     assert page(f"document.querySelectorAll('{cut}').length") >= 2
     page("(() => { const pick = document.querySelector('[aria-label=\"Order parameter\"]'); pick.value = 'Q'; "
@@ -227,6 +237,58 @@ def test_curves_of_prototypes_and_what_has_no_answer(visit, capsys):
     page.wait("document.body.innerText.includes('The curve ends early: diverged')")
 
 
+def test_where_a_learning_curve_ends_is_said_after_it(visit, capsys):
+    page = visit("map?system=lvq1")
+    listen(page)
+    turn(page, "rate", 0.35)
+    page.wait("window.answers.some((one) => one.view === 'rest')")
+    page.wait("Number.isFinite(Number(document.querySelector('[data-end]').textContent))")
+    names = {}
+    exec(page("document.querySelector('[data-script=flow]').textContent"), names)
+    same(page("window.answers.findLast((one) => one.view === 'rest').answer.end"), names["end"].error)
+    same(values(page)["error"], names["curve"].error[-1])
+    assert capsys.readouterr().out
+
+
+def test_an_energy_of_ones_own_has_a_map(visit, capsys):
+    page = visit(query("map", system="energy", formula="maximum(0, 1 - y)"))
+    listen(page)
+    page.wait(SETTLED)
+    page.wait("[...document.querySelectorAll('text.region')].some((one) => one.textContent === 'informed')")
+    page("(() => { const box = document.querySelector('[data-formula]'); box.value = '1 - tanh(y)'; "
+         "box.dispatchEvent(new Event('change')); })()")  # fmt: skip
+    page.wait("window.answers.some((one) => one.view === 'cut' && one.answer.script?.includes('tanh'))")
+    page.wait(SETTLED)
+    answer, names = asked(page, "cut")
+    assert capsys.readouterr().out
+    for name in ("cosine", "free_energy"):
+        same(answer["branches"]["informed"][name], names["curve"][name].isel(branch=0))
+    here = names["curve"].sel(means=knob(page, "separation")).isel(branch=0)
+    same(values(page)["informed.Q"], here.Q)
+    assert "1+-+tanh" in page("location.hash")
+    page("(() => { const box = document.querySelector('[data-formula]'); box.value = 'open(y)'; "
+         "box.dispatchEvent(new Event('change')); })()")  # fmt: skip
+    page.wait("document.querySelector('[data-problems] .refusal')")
+    assert "but it has 'open(y)'" in page.text("[data-problems] .refusal")
+
+
+def test_the_phase_diagram_is_what_its_python_gives(visit, capsys):
+    page = visit("map?system=mixtures")
+    listen(page)
+    page.wait("window.answers?.some((one) => one.view === 'lines') || performance.now() > 3000 && "
+              "document.querySelectorAll('text.region').length === 3")  # fmt: skip
+    turn(page, "separation", 1.2)
+    page.wait("window.answers.some((one) => one.view === 'lines')")
+    answer, names = asked(page, "lines")
+    assert capsys.readouterr().out
+    lines = names["lines"]
+    for column, alpha in zip(answer["columns"], lines.alpha.values, strict=True):
+        known = lines.sel(alpha=alpha)
+        walls = {known[name].item() for name in ("splitting_ordered", "splitting_random", "ordered_random")}
+        assert column["x"] == alpha
+        assert all(min(abs(value - wall) for wall in walls) < EQUAL for value, *_ in column["walls"])
+
+
 def test_a_knob_beyond_its_ends_is_refused_in_the_page(visit):
     page = visit("map?system=mixtures")
     page.wait(SETTLED)
@@ -238,8 +300,49 @@ def test_a_knob_beyond_its_ends_is_refused_in_the_page(visit):
     assert page.text("[data-problems]") == ""
 
 
+def ask(address, view, **state):
+    """An answer, asked for without a page."""
+    body = json.dumps({"view": view, "state": state}).encode()
+    request = urllib.request.Request(f"{address}ask", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=120) as reply:
+        return json.loads(reply.read())
+
+
+def knobs_of(address, what):
+    """The view, the state and the knobs of something that is turned, and the seconds that it has."""
+    with urllib.request.urlopen(f"{address}about", timeout=120) as reply:
+        about = json.loads(reply.read())
+    if what in about["systems"]:
+        one = about["systems"][what]
+        map_ = one["columns"][0] > 0
+        return "cut" if map_ else "flow", {"system": what}, one["knobs"], SLOW if map_ else QUICK
+    if what == "formula":
+        return "energy", {}, about["energies"]["knobs"], SLOW
+    if what == "well":
+        return "well", {"example": "double well"}, about["priors"]["well_knobs"], SLOW
+    points = [[2.0, 1.0], [5.0, -0.5]] if what == "values" else [[2.0], [5.0], [7.0]]
+    return "field", {"kind": what, "points": points, "symmetric": True}, about["priors"]["knobs"], QUICK
+
+
+@pytest.mark.parametrize("what", [*SYSTEMS, "energy", "formula", "values", "density", "well"])
+def test_every_knob_answers_or_refuses_in_time_at_both_ends(address, what):
+    view, state, knobs, limit = knobs_of(address, what)
+    spent = {}
+    for one in knobs:
+        for end in ("low", "high"):
+            asked = state | {"knobs": {one["name"]: one[end]}}
+            ask(address, view, **asked)  # now it is warm
+            near = one[end] * (1.001 if end == "low" else 0.999) + (1e-9 if one[end] == 0 else 0.0)
+            answer = ask(address, view, **state, knobs={one["name"]: near})  # another question: answers are kept
+            assert "fault" not in answer
+            spent[one["name"], end] = answer.get("spent", {}).get("processor", 0.0)
+            assert answer.get("refused") or answer["script"]
+    late = {where: seconds for where, seconds in spent.items() if seconds > limit}
+    assert not late
+
+
 @pytest.mark.parametrize("system", ["mixtures", "lvq2.1"])
-def test_every_knob_answers_or_refuses_at_both_ends(visit, system):
+def test_every_knob_is_turned_to_both_ends_on_the_page(visit, system):
     page = visit(query("map", system=system))
     listen(page)
     page.wait(SETTLED)
@@ -326,8 +429,11 @@ def test_a_table_that_is_wrong_is_refused_in_the_words_of_the_command_line(visit
     monkeypatch.chdir(tmp_path)
     told = run("density", path.name, "--column", "a")[2]
     page = visit("table")
-    page.wait("document.querySelector('[data-file]')")
-    page.choose_file("[data-file]", path)
+    page.wait("document.querySelector('[data-drop]')")
+    page(f"(() => {{ const held = new DataTransfer(), text = {path.read_text()!r}; "
+         f"held.items.add(new File([text], {path.name!r})); "
+         "document.querySelector('[data-drop]').dispatchEvent(new DragEvent('drop', { dataTransfer: held })); "
+         "})()")  # fmt: skip
     page.wait("document.querySelector('.refusal')")
     assert told == f"quenched: {page.text('.refusal')}\n"
 
@@ -464,8 +570,10 @@ def test_two_readers_at_once_do_not_mix(visit):
     two.wait(SETTLED)
     assert knob(one, "width") == 2.5
     assert knob(two, "rate") == 0.3
-    assert any(name.endswith(".r") for name in values(one))
     assert set(values(two)) == {"error"}
+    law, rule = mixtures.TwoGaussians(), mixtures.MaximumLikelihood(2.5)
+    here = mixtures.curve(law, rule, alpha=knob(one, "alpha"))
+    same(values(one)[f"{here.phase.item()}.q"], here.q)
 
 
 def test_the_theme_is_chosen_and_kept(visit):

@@ -162,23 +162,14 @@ def _broken_below(known: dict[str, Any], low: float) -> list[list[float]]:
 
 
 def flow(state: State) -> Answer:
-    """The learning curve of prototypes, and where it ends."""
-    system, at = find(state)
-    if system.package != "prototypes":
-        raise InputError(f"{system.words} must have learning curves here, but it has a phase diagram.")
+    """The learning curve of prototypes."""
+    system, at = _prototypes(state)
     law, rule = system.ask(at)
     times = Spaced(0.0, at["alpha"], TIMES + 1)
     found = system.science.curve(law, rule, alpha=evaluate(times))
     script = (f"import numpy as np\nfrom quenched import prototypes\nlaw, rule = {write(law)}, {write(rule)}\n"
               f"curve = prototypes.curve(law, rule, alpha={write(times)})\n"
-              "print(curve.error.values[-1], prototypes.asymptote(law, rule).error.values)")  # fmt: skip
-    end, why = None, ""
-    try:
-        rest = system.science.asymptote(law, rule)
-        end = plain(float(rest["error"]))
-        why = "" if str(rest["outcome"].values) == "converged" else f"There is no rest state: {rest['outcome'].values}."
-    except InputError as error:
-        why = str(error)
+              "print(curve.error.values)")  # fmt: skip
     labels = [str(int(v)).replace("1", "") or "+" for v in found["prototype"].values]
     names = [name if name in "+-" else "+" for name in labels]
     overlaps = {
@@ -187,9 +178,29 @@ def flow(state: State) -> Answer:
     }
     outcome = found["outcome"].values.astype(str)
     best = float(system.science.optimum(law).error)
-    return Answer({"x": plain(found["alpha"].values), "error": plain(found["error"].values), "end": end, "why": why,
-                   "best": best, "lost": sorted(set(outcome.ravel()) - {"converged"})} | overlaps,
+    return Answer({"x": plain(found["alpha"].values), "error": plain(found["error"].values), "best": best,
+                   "lost": sorted(set(outcome.ravel()) - {"converged"})} | overlaps,
                   script, found)  # fmt: skip
+
+
+def rest(state: State) -> Answer:
+    """Where a learning curve ends: it may take longer than the curve itself."""
+    system, at = _prototypes(state)
+    law, rule = system.ask(at)
+    found = system.science.asymptote(law, rule)
+    outcome = str(found["outcome"].values)
+    script = (f"from quenched import prototypes\nlaw, rule = {write(law)}, {write(rule)}\n"
+              "end = prototypes.asymptote(law, rule)\nprint(end.error.values)")  # fmt: skip
+    why = "" if outcome == "converged" else f"There is no rest state: {outcome}."
+    return Answer({"end": plain(float(found["error"])), "why": why}, script, found)
+
+
+def _prototypes(state: State) -> tuple[System, dict[str, float]]:
+    """A system with learning curves, and the values of its knobs."""
+    system, at = find(state)
+    if system.package != "prototypes":
+        raise InputError(f"{system.words} must have learning curves here, but it has a phase diagram.")
+    return system, at
 
 
 def warm() -> list[tuple[str, State]]:
@@ -201,6 +212,6 @@ def warm() -> list[tuple[str, State]]:
         count, chunk = SYSTEMS[name].columns
         lines.append(("lines", asked[name] | {"columns": list(range(count)) if chunk >= count else [0]}))
     cuts = [("cut", asked[name]) for name in maps]
-    flows = [("flow", one) for name, one in asked.items() if name not in maps]
+    flows = [(view, one) for name, one in asked.items() if name not in maps for view in ("flow", "rest")]
     own: State = {"system": OWN, "knobs": turn(plane.KNOBS, {}), "formula": ENERGIES["logistic"]}
     return [cuts[0], lines[0], *cuts[1:], *flows, *lines[1:], ("cut", own)]

@@ -19,7 +19,7 @@ GROWING = ("claims", "decide")
 def views(shelf: Shelf, papers: Papers) -> dict[str, View]:
     """All views, by their names in questions."""
     return {
-        "cut": phases.cut, "lines": phases.lines, "flow": phases.flow,
+        "cut": phases.cut, "lines": phases.lines, "flow": phases.flow, "rest": phases.rest,
         "theory": trial.theory, "trial": lambda state: trial.trial(state, shelf.runs),
         "table": lambda state: tables.describe(state, shelf), "density": lambda state: tables.density(state, shelf),
         "forecast": lambda state: tables.forecast(state, shelf),

@@ -116,7 +116,7 @@ async function request(view, done) {
     else if (view === "cut") {
       if (family === others()) cuts.set(answer.x, answer);
       if (current) { latest = answer; cutTools.set("cut", asked, answer.script); showState(stateOf(answer), true); drawCut(); drawMap(); }
-    } else if (current) { flowTools.set("flow", asked, answer.script); drawFlow(answer); status("exact", "exact"); }
+    } else if (current) { flowTools.set("flow", asked, answer.script); drawFlow(answer); status("exact", "exact"); rest(asked, answer); }
   }
   if (queued) request(queued, done);
 }
@@ -325,10 +325,18 @@ function drawCut() {
 
 function flow(done) { request("flow", done); }
 
+// Where the curve ends follows when it is known.
+async function rest(asked, curve) {
+  const answer = await ask("rest", asked);
+  if (!answer || JSON.stringify(asked) !== JSON.stringify(question())) return;
+  drawFlow({ ...curve, end: answer.end ?? null, why: answer.refused ?? answer.why });
+  if (!answer.refused) flowTools.set("flow", asked, [curve.script, ...answer.script.split("\n").slice(2)].join("\n"), curve.warned);
+}
+
 function drawFlow(answer) {
   const x = { low: 0, high: values.alpha, label: "examples per dimension, α" }, points = (ys) => answer.x.map((v, i) => [v, ys[i]]);
   const lines = [{ kind: "line", colour: 0, points: points(answer.error), width: 2.8, name: "error" }];
-  if (answer.end !== null) lines.push({ kind: "hline", colour: 1, y: answer.end, name: "in the end (α → ∞)" });
+  if (Number.isFinite(answer.end)) lines.push({ kind: "hline", colour: 1, y: answer.end, name: "in the end (α → ∞)" });
   lines.push({ kind: "hline", colour: 2, y: answer.best, dash: "2 4", name: "the best that is possible" });
   flowChart.draw({ x, y: { ...extent([...answer.error, answer.end ?? answer.best, answer.best], { zero: true }), label: "generalisation error" }, layers: lines });
   const shown = [...Object.entries(answer.R), ...Object.entries(answer.Q)];
@@ -336,5 +344,5 @@ function drawFlow(answer) {
   ui.flowNote.textContent = [answer.why, answer.lost.length ? `The curve ends early: ${answer.lost.join(", ")}.` : "", "R: overlap of a prototype with a cluster's centre; Q: of prototypes with each other."].filter(Boolean).join(" ");
   const last = answer.error[answer.error.length - 1];
   ui.table.replaceChildren(h("table", { "data-values": "" }, h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, `error at α = ${number(values.alpha)}`), h("td", { "data-value": "error", title: last }, number(last))),
-    h("tr", {}, h("th", { scope: "row" }, "in the end"), h("td", {}, number(answer.end))), h("tr", {}, h("th", { scope: "row" }, "best possible"), h("td", {}, number(answer.best))))));
+    h("tr", {}, h("th", { scope: "row" }, "in the end"), h("td", { "data-end": "" }, answer.end === undefined ? "…" : number(answer.end))), h("tr", {}, h("th", { scope: "row" }, "best possible"), h("td", {}, number(answer.best))))));
 }
