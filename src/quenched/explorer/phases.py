@@ -20,22 +20,30 @@ TIMES = 200
 
 
 def cut(state: State) -> Answer:
-    """All states along the vertical knob, at the sample size of the dot, and at the dot itself."""
+    """All states along the vertical knob, at the sample size of the dot, and at the dot itself.
+
+    Where states begin and end takes as long again: of outliers it is told to whoever asks for `fine` numbers.
+    """
     if state.get("system") == OWN:
         return plane.cut(state)
     system, at = find(state)
     require_map(system)
+    if system.package == "outliers" and state.get("fine") is not True:
+        return _cut(system, at, None)
     law, rule = system.ask(at)
     return _cut(system, at, system.science.transitions(law, rule, alpha=at[system.knobs[0].name]))
 
 
-def _cut(system: System, at: dict[str, float], lines: xr.Dataset) -> Answer:
-    """A cut, with points where states change, begin and end."""
+def _cut(system: System, at: dict[str, float], lines: xr.Dataset | None) -> Answer:
+    """A cut, with points where states change, begin and end, if these are known."""
     from quenched.plots.phases import SPINODALS, read_column  # late: it brings matplotlib
 
     x, y = system.knobs[:2]
-    walls = [value for value, *_ in read_column(lines.expand_dims("alpha"), json.loads(lines.attrs["boundaries"]), 0)]
-    ends = {name: value for name, value in _spinodals(lines).items() if y.low < value < y.high}
+    walls, ends = [], {}
+    if lines is not None:
+        column = read_column(lines.expand_dims("alpha"), json.loads(lines.attrs["boundaries"]), 0)
+        walls = [value for value, *_ in column]
+        ends = {name: value for name, value in _spinodals(lines).items() if y.low < value < y.high}
     places = sorted({at[y.name], *(value for value in walls if y.low < value < y.high), *ends.values()})
     (law, rule), along = system.ask(at), system.spaced(y, POINTS + 1, tuple(places))
     controls: dict[str, Any] = {"alpha": at[x.name], y.name: along}
@@ -48,7 +56,8 @@ def _cut(system: System, at: dict[str, float], lines: xr.Dataset) -> Answer:
     by_state: dict[str, list[float]] = {}
     for name, value in ends.items():
         by_state.setdefault(next(name.removesuffix(end) for end in SPINODALS if name.endswith(end)), []).append(value)
-    return Answer({"x": at[x.name], "y": plain(found[y.name].values), "at": at[y.name], "ends": by_state}
+    return Answer({"x": at[x.name], "y": plain(found[y.name].values), "at": at[y.name], "ends": by_state,
+                   "coarse": lines is None}
                   | _branches(system, found), script, found)  # fmt: skip
 
 

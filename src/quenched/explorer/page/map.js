@@ -115,7 +115,7 @@ async function request(view, done) {
     if (answer.refused) { status("no answer"); cutTools.set(null, null, ""); flowTools.set(null, null, ""); ui.table.replaceChildren(); ui.ballWords.textContent = ""; }
     else if (view === "cut") {
       if (family === others()) cuts.set(answer.x, answer);
-      if (current) { latest = answer; cutTools.set("cut", asked, answer.script); showState(stateOf(answer), true); drawCut(); drawMap(); }
+      if (current) { latest = answer; cutTools.set("cut", asked, answer.script); showState(stateOf(answer), true); drawCut(); drawMap(); if (answer.coarse) refine(asked); }
     } else if (current) { flowTools.set("flow", asked, answer.script); drawFlow(answer); status("exact", "exact"); rest(asked, answer); }
   }
   if (queued) request(queued, done);
@@ -324,6 +324,13 @@ function drawCut() {
 }
 
 function flow(done) { request("flow", done); }
+
+// Where states begin and end follows when it is known.
+async function refine(asked) {
+  const fine = { ...asked, fine: true }, answer = await ask("cut", fine, { slot: "fine" });
+  if (!answer || answer.refused || JSON.stringify(asked) !== JSON.stringify(question())) return;
+  latest = answer; cutTools.set("cut", fine, answer.script, answer.warned); drawCut();
+}
 
 // Where the curve ends follows when it is known.
 async function rest(asked, curve) {
