@@ -5,255 +5,63 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
-import subprocess
-import sys
+import urllib.request
 
 import numpy as np
 import pytest
 
-from quenched.core.claims import Claim, above, below
-from quenched.core.store import Store
+from quenched import mixtures
+from quenched.explorer.systems import SYSTEMS
 from quenched.papers import reproduction
-from quenched.papers.reproduction.steps import CLAIMS, Step, write
-from tests.browser.chromium import Chromium
-from tests.conftest import CACHE
+from tests.browser.pages import SETTLED, asked, knob, listen, query, same, turn, values
 
-EQUAL = 1e-9
-"""How nearly the lines of Python give what the page shows."""
-PROGRAM = (
-    "-c",
-    "import sys; from quenched.cli import main; sys.exit(main())",
-    "explore",
-    "--no-browser",
-    "--port",
-    "0",
-)
-SETTLED = "document.querySelector('[data-status]').textContent === 'exact'"
 ROWS = 120
 """Of the table that is dropped."""
+SLOW, QUICK = 3.0, 0.1
+"""Seconds of a processor in which a knob answers once it is warm; the quick ones are learning curves and densities."""
 
 
-@pytest.fixture(scope="module")
-def papers(tmp_path_factory):
-    """A folder in which the claims of a paper are decided."""
-    folder = tmp_path_factory.mktemp("papers")
-    claims = (
-        Claim("figure 2", "At η = 0.2, p₊ = 0.8 and λ = 1 the error of lvq1 falls.", "falls", "it does", "theory",
-              below(0.1, 0.2)),
-        Claim("p. 7", "The error rises again.", "rises", "it does not", "theory", above(0.1, 0.2)),
-        Claim("p. 8", "Nobody can tell.", "who knows", "not we", "none"),
-    )  # fmt: skip
-    store = Store.open(folder / "steps" / "quick")
-    assert not write(store, Step("biehl2006", CLAIMS), {"value": claims, "processor": 1.0}, quick=True)
-    return folder
+def ask(address, view, **state):
+    """An answer, asked for without a page."""
+    body = json.dumps({"view": view, "state": state}).encode()
+    request = urllib.request.Request(f"{address}ask", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=120) as reply:
+        return json.loads(reply.read())
 
 
-@pytest.fixture(scope="module")
-def address(papers, tmp_path_factory):
-    """The explorer, begun as a reader begins it."""
-    cache = {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")), "JAX_COMPILATION_CACHE_DIR": str(CACHE)}
-    command = [sys.executable, *PROGRAM, "--papers", str(papers)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | cache) as process:
-        yield re.search(r"http://\S+/", process.stdout.readline())[0]
-        process.terminate()
+def knobs_of(address, what):
+    """The view, the state and the knobs of something that is turned, and the seconds that it has."""
+    with urllib.request.urlopen(f"{address}about", timeout=120) as reply:
+        about = json.loads(reply.read())
+    if what in about["systems"]:
+        one = about["systems"][what]
+        map_ = one["columns"][0] > 0
+        return "cut" if map_ else "flow", {"system": what}, one["knobs"], SLOW if map_ else QUICK
+    if what == "formula":
+        return "energy", {}, about["energies"]["knobs"], SLOW
+    if what == "well":
+        return "well", {"example": "double well"}, about["priors"]["well_knobs"], SLOW
+    points = [[2.0, 1.0], [5.0, -0.5]] if what == "values" else [[2.0], [5.0], [7.0]]
+    return "field", {"kind": what, "points": points, "symmetric": True}, about["priors"]["knobs"], QUICK
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    found = Chromium(tmp_path_factory.mktemp("chromium"))
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def visit(browser, address):
-    """Open the explorer at a state; at the end nothing may have failed, and nothing come from elsewhere."""
-    with contextlib.ExitStack() as pages:
-        opened = []
-
-        def go(state, **window):
-            opened.append(pages.enter_context(browser.page(f"{address}#{state}", **window)))
-            return opened[-1]
-
-        yield go
-        for page in opened:
-            assert page.faults() == []
-            assert [url for url in page.requests() if not url.startswith((address, "blob:", "data:"))] == []
-
-
-def query(tab, **state):
-    return tab + "?" + "&".join(f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in state.items())
-
-
-def asked(page, view):
-    """The newest answer to a question of the page, and the names that its lines of Python leave."""
-    found = page(f"window.answers.findLast((one) => one.view === {view!r})")
-    assert found["answer"].get("refused") is None
-    names = {}
-    exec(found["answer"]["script"], names)
-    return found["answer"], names
-
-
-def listen(page):
-    """Keep what the server answers, so that it can be compared; the page does not know."""
-    page("""(() => {
-      window.answers = [];
-      const before = window.fetch;
-      window.fetch = async (...given) => {
-        const reply = await before(...given);
-        if (given[0] === "/ask") reply.clone().json().then((answer) =>
-          window.answers.push({ view: JSON.parse(given[1].body).view, answer }));
-        return reply;
-      };
-    })()""")
-
-
-def same(found, expected):
-    """Whether numbers of the page, null where there are none, are those of Python."""
-    found = np.array([np.nan if v is None else v for v in np.ravel(np.array(found, dtype=object))], float)
-    np.testing.assert_allclose(found, np.ravel(np.asarray(expected, float)), rtol=EQUAL, atol=EQUAL)
-
-
-def values(page):
-    """The table of values at the dot."""
-    return page("Object.fromEntries([...document.querySelectorAll('[data-value]')].map((cell) => "
-                "[cell.dataset.value, cell.title === '' ? null : Number(cell.title)]))")  # fmt: skip
-
-
-def knob(page, name):
-    return float(page(f"document.querySelector('input[type=number][data-knob={name}]').value"))
-
-
-def turn(page, name, value):
-    """Type a value into a knob."""
-    page(f"(() => {{ const box = document.querySelector('input[type=number][data-knob={name}]'); box.value = {value}; "
-         "box.dispatchEvent(new Event('change')); })()")  # fmt: skip
-
-
-# The map
-
-
-def test_the_dot_is_dragged_and_the_knobs_follow(visit):
-    page = visit("map?system=mixtures")
-    page.wait(SETTLED)
-    page.wait("document.querySelectorAll('[aria-label=\"Phase diagram\"] path').length > 20")
-    before = knob(page, "alpha"), knob(page, "width"), values(page)
-    page.drag("[data-mark]", 60, -40)
-    page.wait("document.querySelector('[data-status]').textContent === 'interpolated'")
-    shown = knob(page, "alpha"), knob(page, "width")
-    assert shown[0] > before[0]
-    assert shown[1] > before[1]
-    page.release("[data-mark]")
-    page.wait(SETTLED)
-    assert knob(page, "alpha") == pytest.approx(shown[0], rel=0.05)
-    assert values(page) != before[2]
-    assert json.loads(page("new URLSearchParams(location.hash.split('?')[1]).get('knobs')"))["alpha"] == knob(
-        page, "alpha"
-    )
-
-
-def test_arrow_keys_move_the_dot(visit):
-    page = visit("map?system=mixtures")
-    page.wait(SETTLED)
-    before = knob(page, "width")
-    page("document.querySelector('[data-mark]').focus()")
-    page.press("ArrowUp")
-    page.wait(f"Number(document.querySelector('input[type=number][data-knob=width]').value) > {before}")
-    page.wait(SETTLED)
-    assert page("document.activeElement.dataset.mark") == "dot"
-
-
-def test_the_cut_shows_every_state_and_its_python_gives_the_same(visit, capsys):
-    page = visit("map")
-    listen(page)
-    page.wait(SETTLED)
-    page("location.hash = '" + query("map", system="soft", knobs={"alpha": 100, "eta": 4.8, "gamma": 10}) + "'")
-    page.wait("document.querySelector('[data-value$=\".R\"]')")
-    page.wait(SETTLED)
-    answer, names = asked(page, "cut")
-    assert capsys.readouterr().out
-    here = names["curve"].sel(eta=4.8)
-    for cell, value in values(page).items():
-        branch, _, name = cell.partition(".")
-        same(value, here[name].sel(branch=branch))
-    for branch, one in answer["branches"].items():
-        state = names["curve"].sel(branch=branch)
-        same(one["R"], state.R.where(state.outcome == "converged"))
-    assert {"informed", "overfit"} <= set(answer["branches"])
-    cut = '[aria-label^="overlap with the teacher"] path.line'
-    assert page(f"document.querySelectorAll('{cut}').length") >= 2
-    page("(() => { const pick = document.querySelector('[aria-label=\"Order parameter\"]'); pick.value = 'Q'; "
-         "pick.dispatchEvent(new Event('change')); })()")  # fmt: skip
-    page.wait("document.querySelector('[aria-label^=\"squared length\"] path.line')")
-
-
-def test_the_ball_stays_in_its_well_and_says_so(visit):
-    ball = "document.querySelector('[data-ball]').textContent"
-    page = visit(query("map", system="soft", knobs={"alpha": 100, "eta": 3, "gamma": 10}))
-    page.wait(f"{ball}.includes('in the informed state')")
-    both = next(eta for eta in (4.95, 4.9, 4.85, 4.8) if coexisting(page, eta))
-    assert "stays in the informed state" in page(ball)
-    turn(page, "eta", 8)
-    page.wait(f"{ball}.includes('informed state has ended')")
-    turn(page, "eta", both)
-    page.wait(SETTLED)
-    assert "informed" not in page(ball).split("although")[0]
-
-
-def coexisting(page, eta):
-    """Whether the ball is in a state that has not the least free energy at a value of the knob."""
-    turn(page, "eta", eta)
-    page.wait(f"location.hash.includes('%22eta%22%3A{eta:g}%2C')")
-    page.wait(SETTLED)
-    return "stays in" in page.text("[data-ball]")
-
-
-def test_curves_of_prototypes_and_what_has_no_answer(visit, capsys):
-    page = visit("map?system=lvq2.1")
-    listen(page)
-    page.wait(SETTLED)
-    turn(page, "rate", 0.5)
-    page.wait("window.answers.length")
-    page.wait(SETTLED)
-    answer, names = asked(page, "flow")
-    assert capsys.readouterr().out
-    same(answer["error"], names["curve"].error)
-    turn(page, "alpha", 500)
-    turn(page, "rate", 2)
-    page.wait("document.body.innerText.includes('The curve ends early: diverged')")
-
-
-def test_a_knob_beyond_its_ends_is_refused_in_the_page(visit):
-    page = visit("map?system=mixtures")
-    page.wait(SETTLED)
-    turn(page, "alpha", 9999)
-    page.wait("document.querySelector('[data-problems] .refusal')")
-    assert page.text("[data-problems] .refusal") == "Knob alpha must lie between 0.2 and 50, but 9999 was given."
-    turn(page, "alpha", 8)
-    page.wait(SETTLED)
-    assert page.text("[data-problems]") == ""
-
-
-@pytest.mark.parametrize("system", ["mixtures", "lvq2.1"])
-def test_every_knob_answers_or_refuses_at_both_ends(visit, system):
-    page = visit(query("map", system=system))
-    listen(page)
-    page.wait(SETTLED)
-    knobs = page(f"fetch('/about').then((reply) => reply.json()).then((about) => about.systems[{system!r}].knobs)")
-    for knob in knobs:
+@pytest.mark.parametrize("what", [*SYSTEMS, "energy", "formula", "values", "density", "well"])
+def test_every_knob_answers_or_refuses_in_time_at_both_ends(address, what):
+    view, state, knobs, limit = knobs_of(address, what)
+    spent = {}
+    for one in knobs:
         for end in ("low", "high"):
-            page("window.answers.length = 0")
-            turn(page, knob["name"], knob[end])
-            page.wait("window.answers.length")
-            page.wait("!document.querySelector('[data-status]').textContent.includes('computing')")
-            assert page("window.answers.every((one) => !one.answer.fault)")
-            shown = page.text("[data-values]") or page.text(".refusal")
-            assert shown, (knob["name"], end)
-        turn(page, knob["name"], knob["value"])
+            asked = state | {"knobs": {one["name"]: one[end]}}
+            ask(address, view, **asked)  # now it is warm
+            near = one[end] * (1.001 if end == "low" else 0.999) + (1e-9 if one[end] == 0 else 0.0)
+            answer = ask(address, view, **state, knobs={one["name"]: near})  # another question: answers are kept
+            assert "fault" not in answer
+            spent[one["name"], end] = answer.get("spent", {}).get("processor", 0.0)
+            assert answer.get("refused") or answer["script"]
+    late = {where: seconds for where, seconds in spent.items() if seconds > limit}
+    assert not late
 
 
 # Run it
@@ -326,8 +134,11 @@ def test_a_table_that_is_wrong_is_refused_in_the_words_of_the_command_line(visit
     monkeypatch.chdir(tmp_path)
     told = run("density", path.name, "--column", "a")[2]
     page = visit("table")
-    page.wait("document.querySelector('[data-file]')")
-    page.choose_file("[data-file]", path)
+    page.wait("document.querySelector('[data-drop]')")
+    page(f"(() => {{ const held = new DataTransfer(), text = {path.read_text()!r}; "
+         f"held.items.add(new File([text], {path.name!r})); "
+         "document.querySelector('[data-drop]').dispatchEvent(new DragEvent('drop', { dataTransfer: held })); "
+         "})()")  # fmt: skip
     page.wait("document.querySelector('.refusal')")
     assert told == f"quenched: {page.text('.refusal')}\n"
 
@@ -464,8 +275,10 @@ def test_two_readers_at_once_do_not_mix(visit):
     two.wait(SETTLED)
     assert knob(one, "width") == 2.5
     assert knob(two, "rate") == 0.3
-    assert any(name.endswith(".r") for name in values(one))
     assert set(values(two)) == {"error"}
+    law, rule = mixtures.TwoGaussians(), mixtures.MaximumLikelihood(2.5)
+    here = mixtures.curve(law, rule, alpha=knob(one, "alpha"))
+    same(values(one)[f"{here.phase.item()}.q"], here.q)
 
 
 def test_the_theme_is_chosen_and_kept(visit):

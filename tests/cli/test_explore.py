@@ -268,6 +268,57 @@ def test_only_questions_and_the_page_have_an_address(page):
     assert page.ask("nonsense").status == 400
 
 
+def test_what_is_refused_does_not_smuggle_another_question_behind_it(page):
+    inner = f"GET /save?view=flow&state={{}} HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\n\r\n"
+    heads = [
+        "POST /ask HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://elsewhere.example\r\n",
+        "POST /ask HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: text/plain\r\n",
+        "POST /nothing HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n",
+        "GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n",
+    ]
+    for head in heads:
+        told = send(page, f"{head.format(port=page.port)}Content-Length: {len(inner)}\r\n\r\n{inner}")
+        assert told.count(b"HTTP/1.1 ") == 1, head
+        assert b"HTTP/1.1 4" in told
+
+
+@pytest.mark.parametrize("length", ["-5", "\u00b2", "9" * 5000, "x", ""])
+def test_a_length_that_is_none_is_refused(page, length):
+    told = send(page, f"POST /ask HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\nContent-Type: application/json\r\n"
+                f"Content-Length: {length}\r\n\r\n")  # fmt: skip
+    assert told.startswith(b"HTTP/1.1 411 ")
+
+
+def test_a_table_that_ends_early_is_not_kept(page):
+    told = send(page, f"POST /table?name=a.csv HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\nContent-Type: text/csv\r\n"
+                "Content-Length: 1000\r\n\r\na,b\n1,2\n")  # fmt: skip
+    assert told.startswith(b"HTTP/1.1 400 ")
+    assert b"it ends after 8." in told
+
+
+def test_a_reader_who_leaves_in_the_middle_stops_nothing(page, capsys):
+    body = json.dumps({"view": "cut", "state": {"system": "mixtures", "knobs": {"alpha": 3.25}}})
+    with socket.create_connection((page.host, page.port)) as line:
+        line.sendall(f"POST /ask HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\nContent-Type: application/json\r\n"
+                     f"Content-Length: {len(body)}\r\n\r\n{body}".encode())  # fmt: skip
+    assert page.ask("cut", system="mixtures", knobs={"alpha": 3.25}).told["x"] == 3.25
+    assert capsys.readouterr().err == ""
+
+
+def test_an_address_begins_no_work_that_lasts(page):
+    state = urllib.parse.quote(json.dumps({"paper": "lemm1999"}))
+    assert "must be a dataset" in page.request("GET", f"/save?view=decide&state={state}").sentence
+    assert page.ask("claims", paper="lemm1999").told["running"] == {}
+
+
+def send(page, words):
+    """What the server answers to some bytes, until it closes the line."""
+    with socket.create_connection((page.host, page.port), timeout=20) as line:
+        line.sendall(words.encode("latin-1"))
+        line.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: line.recv(2**16), b""))
+
+
 # Tables that are dropped
 
 
@@ -317,7 +368,7 @@ def test_columns_and_targets_that_are_not_there_are_refused(page):
 # Knobs
 
 
-@pytest.mark.parametrize("value", [1e9, -1, "8", True, None, [1], {"a": 1}])
+@pytest.mark.parametrize("value", [1e9, -1, 10**400, float("nan"), float("inf"), "8", True, None, [1], {"a": 1}])
 def test_values_that_a_knob_cannot_have_are_refused(page, value):
     assert page.ask("cut", system="mixtures", knobs={"alpha": value}).sentence.startswith("Knob alpha must")
 
@@ -344,11 +395,30 @@ def test_choices_that_do_not_exist_are_refused_and_are_no_fault(page, view, name
     ["", " ", "y +", "import os", "__import__('os')", "().__class__", "y.real", "exp", "exp(y, y)", "z", "y[0]",
      "lambda: y", "y if Q else 1", "y**Q", "y**99", "exp(y=1)", "1/0", "(((9**6)**6)**6)**6", "1e400*y", "'y'", "True",
      "y" * 121, "abs(y**2)", "maximum(y, Q)", "(" * 60 + "y" + ")" * 59, "y and Q", "0x", "y;Q", 5,
-     None, ["y"], "-y**4", "log(y)"],
+     None, ["y"], "-y**4", "log(y)", "y**-6", "y**~2", "y**-7", "(-1)**0.5*y", "abs((-1)**0.5)*y", "5", "0*y", "Q",
+     "maximum(abs(y), 1)", "abs(abs(y))", "y/Q", "y**True"],
 )  # fmt: skip
 def test_only_formulas_are_energies(page, formula, capsys):
     assert page.ask("energy", formula=formula).sentence
     assert capsys.readouterr().err == ""
+
+
+def test_a_learner_without_a_convex_energy_is_shown_in_its_best_state(page):
+    found = page.ask("energy", formula="-tanh(y)**2", knobs={"alpha": 10, "separation": 1.5}).told
+    assert found["cosine"][-1] > 0.5
+
+
+def test_the_map_of_an_energy_names_its_regions_and_breaks(page):
+    asked = {"system": "energy", "formula": "1 - tanh(y)", "knobs": {"ridge": 0.02}}
+    column = page.ask("lines", columns=[12], **asked).told["columns"][0]
+    assert (column["only"], column["walls"], column["spinodals"]) == ("informed", [], {})
+    low, high = column["broken"][0]
+    cut = page.ask("cut", system="energy", formula="1 - tanh(y)", knobs={"ridge": 0.02, "alpha": column["x"]}).told
+    stability = np.array(cut["branches"]["informed"]["stability"], float)  # null where it is infinite
+    holds = [y for y, one in zip(cut["y"], stability, strict=True) if one <= 1]
+    assert low == cut["y"][0]
+    assert high < min(holds)
+    assert page.ask("lines", columns=[17], **asked).sentence
 
 
 def test_a_formula_is_the_function_that_it_says_with_its_kinks():

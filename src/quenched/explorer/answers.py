@@ -37,6 +37,8 @@ class Answer:
         return self.numbers | {"script": self.script, "warned": list(self.warned)}
 
 
+LARGEST = 10**300
+"""Whole numbers beyond have no value in floating point."""
 State = Mapping[str, Any]
 """What the page asks about: names of choices and values of knobs."""
 View = Callable[[State], Answer]
@@ -71,10 +73,11 @@ def turn(knobs: Sequence[Knob], given: Any) -> dict[str, float]:
     found = {}
     for knob in knobs:
         value = given.get(knob.name, knob.value)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
             raise InputError(f"Knob {knob.name} must be a number, but {value!r} was given.")
         if not knob.low <= value <= knob.high:
-            raise InputError(f"Knob {knob.name} must lie between {knob.low:g} and {knob.high:g}, but {value:g} was "
+            shown = f"{value:g}" if isinstance(value, float) or abs(value) < LARGEST else "a far larger number"
+            raise InputError(f"Knob {knob.name} must lie between {knob.low:g} and {knob.high:g}, but {shown} was "
                              "given.")  # fmt: skip
         found[knob.name] = float(value)
     return found

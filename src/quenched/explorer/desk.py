@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import threadpoolctl
+
 from quenched.explorer.claims import Papers
 from quenched.explorer.kept import Kept
 from quenched.explorer.places import Places, WarmUp
@@ -16,6 +18,7 @@ class Desk:
     """The views of one server, and the places at which they are computed."""
 
     def __init__(self, shelf: Shelf, papers: Path, kept: Kept, *, warm: bool):
+        threadpoolctl.threadpool_limits(1, user_api="blas")  # matrices are small, and several readers may ask at once
         self.views = views(shelf, Papers(papers))
         self.places = Places(self.views, GROWING)
         self.about: dict[str, Any] = describe()

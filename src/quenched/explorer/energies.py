@@ -9,7 +9,7 @@ import ast
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -42,8 +42,14 @@ LONGEST = 120
 """Characters of a formula."""
 LARGEST = 6.0
 """Of exponents, in absolute value."""
+TRIED = (-8.0, -1.25, 0.5, 2.0, 8.0)
+"""Fields at which is seen whether something is linear."""
+SHOWN = np.linspace(-3.0, 3.0, 121)
+"""Fields at which an energy is drawn."""
 LOW, POINTS = 0.1, 61
 """The first sample size of a curve, and how many there are."""
+TIE = 1e-9
+"""Free energies that differ by less are those of mirror images, of which the one that sees the truth is shown."""
 READINGS = ("cosine", "R", "Q", "free_energy", "stability")
 
 
@@ -98,19 +104,33 @@ def read(formula: str) -> Energy:
     function = Formula(ast.unparse(tree))
     try:
         function(0.5, 1.0)
-        return Energy(function, source, _kinks(tree))
+        found = Energy(function, source, _kinks(tree))
+        shape = draw(function)
     except ArithmeticError as error:
         raise InputError(f"An energy must have a value, but {formula!r} has none ({error}).") from None
+    if not np.all(np.isfinite(shape)):
+        bad = SHOWN[~np.isfinite(shape)][0]
+        raise InputError(f"An energy must be finite, but {formula!r} is not at y = {bad:.3g}.")
+    if np.ptp(shape) <= 1e-12 * np.abs(shape).max():
+        raise InputError(f"An energy must depend on the field y, but {formula!r} does not.")
+    return found
+
+
+@double
+def draw(function: Callable[[Any, Any], Any]) -> np.ndarray:
+    """The values of an energy at the fields that are shown."""
+    return np.broadcast_to(np.asarray(function(jnp.asarray(SHOWN), jnp.asarray(1.0)), float), SHOWN.shape)
 
 
 def _check(node: ast.AST) -> None:
     """Check that a part of a formula is one that may occur."""
     match node:
         case ast.BinOp(left, ast.Pow(), right):
-            power = right.operand if isinstance(right, ast.UnaryOp) else right
-            value = power.value if isinstance(power, ast.Constant) else None
-            if not isinstance(value, (int, float)) or isinstance(value, bool) or not value <= LARGEST:
-                raise InputError(f"An exponent must be a number up to {LARGEST:g}, but it is {ast.unparse(right)}.")
+            signed = isinstance(right, ast.UnaryOp) and isinstance(right.op, (ast.USub, ast.UAdd))
+            power: Any = right.operand if signed else right  # pyright: ignore[reportAttributeAccessIssue]
+            if not (isinstance(power, ast.Constant) and _is_small(power.value)):
+                raise InputError(f"An exponent must be a number from -{LARGEST:g} to {LARGEST:g}, but it is "
+                                 f"{ast.unparse(right)}.")  # fmt: skip
             _check(left)
         case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right):
             _check(left)
@@ -129,6 +149,10 @@ def _check(node: ast.AST) -> None:
                              f"it has {ast.unparse(node)!r}.")  # fmt: skip
 
 
+def _is_small(value: Any) -> bool:
+    return _is_number(value) and value <= LARGEST
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
@@ -142,7 +166,10 @@ def _value(node: ast.expr, at: dict[str, Any]) -> Any:
     """The value of a part of a formula that was checked; whole numbers are real ones, which do not grow without end."""
     match node:
         case ast.BinOp(left, ast.Pow(), right):
-            return _value(left, at) ** ast.literal_eval(right)
+            value = _value(left, at) ** ast.literal_eval(right)
+            if isinstance(value, complex):
+                raise ArithmeticError("root of a negative number")
+            return value
         case ast.BinOp(left, op, right):
             return OPERATIONS[type(op)](_value(left, at), _value(right, at))
         case ast.UnaryOp(op, operand):
@@ -171,34 +198,49 @@ def _kinks(tree: ast.expr) -> tuple[float, ...]:
             continue
         first, *rest = node.args
         difference = Formula(ast.unparse(ast.BinOp(first, ast.Sub(), rest[0]) if rest else first))
-        at = [float(difference(float(y), 1.0)) for y in range(3)]
-        slope = at[1] - at[0]
-        if slope == 0 or abs(at[2] - 2 * at[1] + at[0]) > 1e-9 or float(difference(0.0, 2.0)) != at[0]:
+        at, again = (np.array([float(difference(y, Q)) for y in TRIED]) for Q in (1.0, 2.0))
+        slope = (at[-1] - at[0]) / (TRIED[-1] - TRIED[0])
+        line = at[0] + slope * (np.array(TRIED) - TRIED[0])
+        if slope == 0 or not np.allclose([at, again], line, rtol=0, atol=1e-9 * np.abs(line).max()):
             raise InputError(f"What meets in {ast.unparse(node)!r} must be linear in y, but it is not.")
-        found.add(-at[0] / slope)
+        found.add(float(TRIED[0] - at[0] / slope) + 0.0)
     return tuple(sorted(found))
+
+
+def asked(state: State) -> Energy:
+    """The energy that is asked about."""
+    formula = state.get("formula", ENERGIES["logistic"])
+    if not isinstance(formula, str):
+        raise InputError(f"An energy must be a formula such as softplus(-y), but {formula!r} was given.")
+    return read(formula)
+
+
+def declare(found: Energy, at: Mapping[str, float]) -> str:
+    """The lines of Python that declare the problem."""
+    kinks = f", kinks={write(found.kinks)}" if found.kinks else ""
+    return ("import jax, jax.numpy as jnp, numpy as np\nfrom quenched import replica\n"
+            f"problem = replica.Problem({found.source}, replica.Classes(means={at['separation']!r}),\n"
+            f"                          lambda R, Q: 0.5 * {at['ridge']!r} * Q{kinks})")  # fmt: skip
 
 
 def energy(state: State) -> Answer:
     """What a learner does that minimises an energy of one's own, over the number of examples."""
-    at, formula = turn(KNOBS, state.get("knobs", {})), state.get("formula", ENERGIES["logistic"])
-    if not isinstance(formula, str):
-        raise InputError(f"An energy must be a formula such as softplus(-y), but {formula!r} was given.")
-    found = read(formula)
+    found, at = asked(state), turn(KNOBS, state.get("knobs", {}))
     problem = replica.Problem(found.function, replica.Classes(means=at["separation"]), Ridge(at["ridge"]),
                               kinks=found.kinks)  # fmt: skip
     alpha = Spaced(LOW, at["alpha"], POINTS, log=True)
-    curve = replica.curve(problem, alpha=evaluate(alpha))
-    kinks = f", kinks={write(found.kinks)}" if found.kinks else ""
-    script = ("import jax, jax.numpy as jnp, numpy as np\nfrom quenched import replica\n"
-              f"problem = replica.Problem({found.source}, replica.Classes(means={at['separation']!r}),\n"
-              f"                          lambda R, Q: 0.5 * {at['ridge']!r} * Q{kinks})\n"
-              f"curve = replica.curve(problem, alpha={write(alpha)})\nprint(curve.cosine.values)")  # fmt: skip
-    there = curve["outcome"].values.astype(str) == "converged"
-    readings = {name: plain(np.where(there, curve[name].values, np.nan)) for name in READINGS}
-    y = np.linspace(-3.0, 3.0, 121)
-    with jax.enable_x64(True):
-        shape = [float(found.function(float(one), 1.0)) for one in y]
-    return Answer({"x": plain(curve["alpha"].values), "broken": plain(there & ~(curve["stability"].values <= 1)),
-                   "lost": sorted({str(o) for o in curve["outcome"].values} - {"converged"}),
-                   "field": plain(y), "energy": plain(shape)} | readings, script, curve)  # fmt: skip
+    curve: Any = replica.curve(problem, alpha=evaluate(alpha), branches=True)
+    if not curve.sizes["branch"]:
+        raise InputError(f"The theory must have a state to be followed, but it found none up to α = {at['alpha']:g}.")
+    script = (f"{declare(found, at)}\ncurve = replica.curve(problem, alpha={write(alpha)}, branches=True)\n"
+              f"least = curve.free_energy <= curve.free_energy.min('branch') + {TIE!r}\n"
+              "print(curve.cosine.where(least).max('branch').values)")  # fmt: skip
+    level = np.where(curve["outcome"].values.astype(str) == "converged", curve["free_energy"].values, np.inf)
+    least = np.isfinite(level) & (level <= level.min(axis=1, keepdims=True) + TIE)
+    best = np.argmax(np.where(least, curve["cosine"].values, -np.inf), axis=1)[:, None]
+    there = np.take_along_axis(least, best, 1)[:, 0]
+    of = {name: np.take_along_axis(curve[name].values, best, 1)[:, 0] for name in READINGS}
+    readings = {name: plain(np.where(there, values, np.nan)) for name, values in of.items()}
+    return Answer({"x": plain(curve["alpha"].values), "broken": plain(there & ~(of["stability"] <= 1)),
+                   "lost": sorted({str(o) for o in curve["outcome"].values[~there].ravel()}),
+                   "field": plain(SHOWN), "energy": plain(draw(found.function))} | readings, script, curve)  # fmt: skip

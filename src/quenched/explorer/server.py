@@ -14,6 +14,7 @@ import importlib.resources
 import ipaddress
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -148,6 +149,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._check_origin()
             work()
         except Refused as error:
+            self.close_connection = True  # its body may be unread, and must not be taken for another request
             self._send_json({"refused": str(error)}, error.status)
         except InputError as error:
             self._send_json({"refused": " ".join(str(error).split())})
@@ -162,6 +164,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _check_origin(self) -> None:
         """Check that a request was meant for this server and comes from its own page."""
         host, origin = self.headers.get("Host", ""), self.headers.get("Origin")
+        if "Transfer-Encoding" in self.headers or (self.command == "GET" and "Content-Length" in self.headers):
+            raise Refused(HTTPStatus.LENGTH_REQUIRED, "A request must have a body of a known length, or none.")
         if not self.server.is_called(host):
             raise Refused(HTTPStatus.FORBIDDEN, f"The host must be {self.server.address}, but {host!r} was asked for.")
         if origin is not None and origin != f"http://{host}":
@@ -230,14 +234,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _read(self, most: int, what: str) -> bytes:
         """The body of a request."""
         text = self.headers.get("Content-Length", "")
-        if not text.isdigit():
-            self.close_connection = True
+        if not re.fullmatch("[0-9]{1,20}", text):
             raise Refused(HTTPStatus.LENGTH_REQUIRED, f"{what} must say its length, but it does not.")
         if int(text) > most:
-            self.close_connection = True
             raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                           f"{what} must have at most {most:,} bytes, but it has {int(text):,}.")  # fmt: skip
-        return self.rfile.read(int(text))
+        body = self.rfile.read(int(text))
+        if len(body) < int(text):
+            raise Refused(HTTPStatus.BAD_REQUEST,
+                          f"{what} must have the {int(text):,} bytes that it says, but it "
+                          f"ends after {len(body):,}.")  # fmt: skip
+        return body
 
     @staticmethod
     def _read_json(body: bytes) -> Any:
@@ -253,8 +260,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         view, state = self._question(
             {"view": asked.get("view"), "state": self._read_json(asked.get("state", "").encode())}
         )
-        answer = self.server.desk.places.answer(view, state)
-        if answer.result is None:
+        places = self.server.desk.places
+        answer = None if view in places.growing else places.answer(view, state)  # an address begins no work that lasts
+        if answer is None or answer.result is None:
             raise InputError(f"The answer of {view} must be a dataset to be saved, but it is none.")
         with tempfile.TemporaryDirectory() as folder:
             body = save(answer.result, Path(folder) / f"{view}.nc").read_bytes()

@@ -111,6 +111,8 @@ SYSTEMS: dict[str, System] = {
     "lvq2.1": _prototypes("Prototypes: LVQ2.1", prototypes.LVQ21),
 }  # fmt: skip
 """All systems, by their names in the address of the page."""
+OWN = "energy"
+"""The name of the one system that is not here, because it is known only when its formula is."""
 
 PRESETS = [
     {"words": "barkai1994, figure 1", "system": "mixtures", "knobs": {"alpha": 8.0, "width": 1.0, "separation": 1.0}},

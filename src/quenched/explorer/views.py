@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from quenched.core.results import version
-from quenched.explorer import energies, phases, priors, tables, trial
+from quenched.explorer import energies, phases, plane, priors, tables, trial
 from quenched.explorer.answers import State, View, turn
 from quenched.explorer.claims import Papers
 from quenched.explorer.shelf import BUNDLED, MOST_BYTES, Shelf
-from quenched.explorer.systems import PRESETS, SYSTEMS
+from quenched.explorer.systems import OWN, PRESETS, SYSTEMS
 from quenched.papers import reproduction
 
 GROWING = ("claims", "decide")
@@ -19,7 +19,7 @@ GROWING = ("claims", "decide")
 def views(shelf: Shelf, papers: Papers) -> dict[str, View]:
     """All views, by their names in questions."""
     return {
-        "cut": phases.cut, "lines": phases.lines, "flow": phases.flow,
+        "cut": phases.cut, "lines": phases.lines, "flow": phases.flow, "rest": phases.rest,
         "theory": trial.theory, "trial": lambda state: trial.trial(state, shelf.runs),
         "table": lambda state: tables.describe(state, shelf), "density": lambda state: tables.density(state, shelf),
         "forecast": lambda state: tables.forecast(state, shelf),
@@ -33,7 +33,8 @@ def views(shelf: Shelf, papers: Papers) -> dict[str, View]:
 def describe() -> dict[str, Any]:
     """What the page has to know before it asks."""
     return {
-        "version": version(), "systems": {name: system.describe() for name, system in SYSTEMS.items()},
+        "version": version(),
+        "systems": {name: system.describe() for name, system in SYSTEMS.items()} | {OWN: plane.describe()},
         "presets": PRESETS, "sizes": trial.SIZES, "steps": trial.STEPS, "tables": BUNDLED, "bytes": MOST_BYTES,
         "learners": tables.LEARNERS, "priors": priors.describe(), "energies": energies.describe(),
         "papers": reproduction.papers(),
@@ -42,7 +43,8 @@ def describe() -> dict[str, Any]:
 
 def warm_up() -> list[tuple[str, str, State]]:
     """What is computed while nobody asks: words, view and state."""
-    maps = [(SYSTEMS[str(state["system"])].words, view, state) for view, state in phases.warm()]
+    known = {name: system.words for name, system in SYSTEMS.items()} | {OWN: "Your energy: maps"}
+    maps = [(known[str(state["system"])], view, state) for view, state in phases.warm()]
     drawn = {"points": [[2.0, 1.0], [5.0, -0.5], [7.0, 0.5]]}
     return [
         *maps, ("Priors: fields", "field", drawn),

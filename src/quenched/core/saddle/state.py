@@ -215,4 +215,8 @@ def _damp(at: Evaluation, damping: float) -> np.ndarray:
     newton, normal = -np.linalg.lstsq(J, G, rcond=None)[0], J.T @ J
     if np.all(np.abs(newton) * max(damping, 1.0) < 0.5):
         return newton
-    return -np.linalg.solve(normal + damping * np.diag(np.diagonal(normal) + 1e-12), J.T @ G)
+    matrix, right = normal + damping * np.diag(np.diagonal(normal) + 1e-12), J.T @ G
+    try:
+        return -np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:  # slopes of very different sizes
+        return -np.linalg.lstsq(matrix, right, rcond=None)[0]

@@ -66,6 +66,9 @@ function unplace(axis, from, to) {
   return (pixel) => g(a + ((pixel - from) / (to - from)) * (b - a));
 }
 
+// An axis label that fits: words and symbol, or the last of them.
+function fitting(label, room) { return label.length * 6.5 <= room ? label : label.slice(label.lastIndexOf(", ") + 1).trim(); }
+
 export function extent(values, { pad = 0.06, zero = false, least = 1e-9 } = {}) {
   const known = values.filter((v) => Number.isFinite(v));
   if (!known.length) return { low: 0, high: 1 };
@@ -101,7 +104,8 @@ export class Chart {
 
   redraw() {
     const { spec } = this, width = Math.max(260, this.host.clientWidth), height = Math.min(this.height, Math.max(240, width * 0.85));
-    const left = 58, right = 14, top = 12, bottom = 46;
+    const right = 14, top = 12, bottom = 46, marks = ticks(spec.y, (height - top - bottom) * 1.6);
+    const left = Math.max(58, 32 + 7.2 * Math.max(0, ...marks.map((v) => number(v).length))); // room for numbers beside the label
     this.x = place(spec.x, left, width - right);
     this.y = place(spec.y, height - bottom, top);
     this.unx = unplace(spec.x, left, width - right);
@@ -117,12 +121,12 @@ export class Chart {
       const x = this.x(value);
       svg.append(s("line", { class: "grid", x1: x, x2: x, y1: top, y2: height - bottom }), s("text", { class: "axis", x, y: height - bottom + 17, "text-anchor": "middle" }, number(value)));
     }
-    for (const value of ticks(spec.y, (height - top - bottom) * 1.6)) {
+    for (const value of marks) {
       const y = this.y(value);
       svg.append(s("line", { class: "grid", x1: left, x2: width - right, y1: y, y2: y }), s("text", { class: "axis", x: left - 7, y: y + 4, "text-anchor": "end" }, number(value)));
     }
     svg.append(s("text", { class: "axis", x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, spec.x.label));
-    svg.append(s("text", { class: "axis", x: 14, y: (top + height - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + height - bottom) / 2})` }, spec.y.label));
+    svg.append(s("text", { class: "axis", x: 14, y: (top + height - bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + height - bottom) / 2})` }, fitting(spec.y.label, height - 8)));
     const inner = s("g", { "clip-path": `url(#${clip})` }), over = s("g");
     for (const layer of spec.layers) this.add(layer, inner, over, { left, right, top, bottom, width, height });
     svg.append(inner, s("rect", { class: "frame", x: left, y: top, width: width - left - right, height: height - top - bottom }), over);
@@ -172,7 +176,12 @@ export class Chart {
     if (layer.kind === "vline") inner.append(s("line", { class: layer.className ?? "guide", x1: this.x(layer.x), x2: this.x(layer.x), y1: room.top, y2: room.height - room.bottom }));
     if (layer.kind === "hline") inner.append(s("line", { class: `line s${colour}`, x1: room.left, x2: room.width - room.right, y1: this.y(layer.y), y2: this.y(layer.y), "stroke-dasharray": layer.dash ?? "6 4", "stroke-width": 1.6 }));
     if (layer.kind === "ticks") for (const x of layer.xs) inner.append(s("line", { class: `s${colour}`, x1: this.x(x), x2: this.x(x), y1: room.height - room.bottom, y2: room.height - room.bottom - (layer.length ?? 14), "stroke-width": 2 }));
-    if (layer.kind === "text") over.append(s("text", { class: layer.className ?? "region", x: this.x(layer.x), y: this.y(layer.y) + 4, "text-anchor": "middle" }, layer.text));
+    if (layer.kind === "text") {
+      const x = this.x(layer.x), [a, b] = layer.avoid ? [this.x(layer.avoid[0]), this.y(layer.avoid[1])] : [-99, -99];
+      let y = this.y(layer.y);
+      if (Math.abs(x - a) < 14 + 4.5 * layer.text.length && Math.abs(y - b) < 20) y = b + (y < b || b > room.height - room.bottom - 40 ? -24 : 24); // beside the dot, not below it
+      over.append(s("text", { class: layer.className ?? "region", x, y: y + 4, "text-anchor": "middle" }, layer.text));
+    }
     if (layer.kind === "mark") over.append(s("circle", { class: "mark", cx: this.x(layer.x), cy: this.y(layer.y), r: 8, tabindex: 0, role: "slider", "data-mark": layer.mark, "aria-label": layer.label, "aria-valuetext": layer.text, "aria-valuenow": layer.y, onkeydown: layer.key }));
     if (layer.kind === "cup") {
       const x = this.x(layer.x), y = this.y(layer.y);

@@ -1,7 +1,7 @@
 // Your energy: a formula in the field of one example, and what a learner that minimises it does.
 import { Chart, extent, h, number } from "./chart.js";
 import { Knobs } from "./knobs.js";
-import { ask, parse, refusal, remember, Tools } from "./main.js";
+import { ask, go, parse, refusal, remember, Tools } from "./main.js";
 
 let about, ui, state, knobs, curve, shape, tools, asked = 0;
 
@@ -13,7 +13,7 @@ export function open(root, given) {
   root.append(h("h1", {}, "How well will a learner do that minimises this?"), h("p", { class: "lead" }, "Two classes lie at a distance m on either side of the middle, in many dimensions. The learner is linear: the field y of an example is its projection times its label. Write down the energy of one example; the theory follows, without any training."),
     h("div", { class: "layout" }, h("aside", { class: "card first" }, h("label", { class: "field", for: "formula" }, "Energy of the field y", ui.formula), ui.presets, h("p", { class: "note" }, `y, Q (the squared length of the learner), numbers, + - * / ** and ${about.functions.join(", ")}.`)),
       h("div", { class: "stack pictures" }, ui.problems, h("section", { class: "card", "aria-label": "Angle with the truth" }, h("div", { class: "head" }, h("h2", {}, "How near the learner comes to the truth")), ui.curve, ui.note), h("section", { class: "card", "aria-label": "The energy" }, h("div", { class: "head" }, h("h2", {}, "The energy of one example")), ui.shape)),
-      h("aside", { class: "card" }, ui.knobs)));
+      h("aside", { class: "card" }, ui.knobs, h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => go("map", { system: "energy", formula: state.formula, knobs: state.knobs }) }, "See the map")))));
   curve = new Chart(ui.curve, { height: 360, label: "Cosine of the angle with the truth" });
   shape = new Chart(ui.shape, { height: 220, label: "Energy of one example" });
   tools = new Tools(curve, "energy");

@@ -8,11 +8,11 @@ import * as priors from "./priors.js";
 import * as papers from "./papers.js";
 
 const TABS = { map: ["Map", map], run: ["Run it", trial], table: ["Your table", tables], energy: ["Your energy", energy], priors: ["Priors", priors], papers: ["Papers", papers] };
-const client = crypto.randomUUID();
+const client = [...crypto.getRandomValues(new Uint32Array(4))].join("-"); // randomUUID is missing on other machines
 let serial = 0, current = null;
 const main = document.getElementById("content");
 
-export const shared = { system: null, knobs: {} };
+export const shared = { system: null, knobs: {}, formula: null };
 
 // A question to the server. A newer one in the same slot makes an older one stale: that gives null.
 const newest = new Map();

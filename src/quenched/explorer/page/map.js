@@ -3,15 +3,16 @@ import { Chart, extent, h, number } from "./chart.js";
 import { Knobs } from "./knobs.js";
 import { ask, drop, go, parse, refusal, remember, shared, Tools } from "./main.js";
 
-const COLOURS = { informed: 0, ordered: 0, overfit: 1, random: 1, trivial: 2, unsplit: 2, partial: 3 };
+const COLOURS = { informed: 0, ordered: 0, overfit: 1, random: 1, misled: 1, trivial: 2, unsplit: 2, blind: 2, partial: 3 };
 const colour = (state) => COLOURS[state] ?? COLOURS[state.split("_")[0]] ?? 4;
-let about, system, values, reading, ball, knobs, ui, diagram, wells, cutChart, cutTools, mapTools, flowChart, overlapChart, flowTools;
+let about, system, values, formula, reading, ball, knobs, ui, diagram, wells, cutChart, cutTools, mapTools, flowChart, overlapChart, flowTools;
 let columns = new Map(), cuts = new Map(), family = "", latest = null, busy = false, queued = null, generation = 0;
 
 const info = () => about.systems[system];
 const axisOf = (knob) => ({ low: knob.low, high: knob.high, log: knob.log, label: `${knob.words}, ${knob.symbol}` });
-const others = () => JSON.stringify([system, ...info().knobs.slice(2).map((k) => values[k.name])]);
-const question = () => ({ system, knobs: { ...values } });
+const others = () => JSON.stringify([system, formula, ...info().knobs.slice(2).map((k) => values[k.name])]);
+const ofWhat = () => (info().formula ? { system, formula } : { system });
+const question = () => ({ ...ofWhat(), knobs: { ...values } });
 
 export function open(root, given) {
   about = given;
@@ -20,9 +21,10 @@ export function open(root, given) {
     system: h("select", { "aria-label": "System", "data-system": "", onchange: () => choose(ui.system.value, {}) }, names.map(([n, one]) => h("option", { value: n }, one.words))),
     preset: h("select", { onchange: () => { const one = about.presets[ui.preset.value]; if (one) choose(one.system, one.knobs); ui.preset.value = ""; } },
       h("option", { value: "" }, "Set the knobs to a figure …"), about.presets.map((p, i) => h("option", { value: i }, p.words))),
+    formula: h("input", { type: "text", maxlength: about.energies.longest, spellcheck: "false", autocomplete: "off", list: "energies", "aria-label": "Energy of the field y", "data-formula": "" }),
     lead: h("p", { class: "lead" }), knobs: h("div"), status: h("span", { class: "badge", role: "status", "data-status": "" }, ""),
     table: h("div"), ballWords: h("p", { class: "note", "data-ball": "" }), progress: h("span", { class: "small", "data-columns": "" }),
-    diagram: h("div"), wells: h("div"), cut: h("div"), reading: h("select", { "aria-label": "Order parameter", onchange: () => { reading = ui.reading.value; address(); drawCut(); } }),
+    reads: h("p", { class: "note" }, "Where two colours meet without a line, one state turns into the other without a jump."), diagram: h("div"), wells: h("div"), cut: h("div"), reading: h("select", { "aria-label": "Order parameter", onchange: () => { reading = ui.reading.value; address(); drawCut(); } }),
     flow: h("div"), overlaps: h("div"), flowNote: h("p", { class: "note" }), problems: h("div", { "data-problems": "" }),
   };
   ui.phases = h("div", { class: "stack" },
@@ -33,19 +35,22 @@ export function open(root, given) {
   ui.curves = h("div", { class: "stack" },
     h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Learning curve")), ui.flow, ui.flowNote),
     h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Overlaps")), ui.overlaps));
+  ui.energy = h("label", { class: "field" }, "Energy of one example, in its field y", ui.formula, h("datalist", { id: "energies" }, Object.values(about.energies.energies).map((one) => h("option", { value: one }))));
+  ui.formula.addEventListener("change", () => { formula = ui.formula.value; ball = null; refresh(true); });
+  ui.run = h("button", { type: "button", onclick: () => (info().formula ? go("energy", { formula, knobs: values }) : go("run", { system, knobs: values })) });
   root.append(h("h1", {}, "Where does learning work?"), ui.lead, h("div", { class: "layout" },
-    h("aside", { class: "card first" }, h("label", { class: "field" }, "System", ui.system), h("label", { class: "field" }, "Presets", ui.preset)),
+    h("aside", { class: "card first" }, h("label", { class: "field" }, "System", ui.system), h("label", { class: "field" }, "Presets", ui.preset), ui.energy),
     h("div", { class: "pictures" }, ui.problems, ui.phases, ui.curves),
     h("aside", { class: "card" }, ui.knobs,
       h("div", { class: "head" }, h("h2", {}, "Values at the dot"), ui.status), ui.table,
-      h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => go("run", { system, knobs: values }) }, "Simulate here")))));
+      h("div", { class: "buttons" }, ui.run))));
   diagram = new Chart(ui.diagram, { height: 420, label: "Phase diagram" });
   wells = new Chart(ui.wells, { height: 330, label: "States as wells at their free energies" });
   cutChart = new Chart(ui.cut, { height: 330, label: "Order parameter along the cut" });
   flowChart = new Chart(ui.flow, { height: 340, label: "Learning curve" });
   overlapChart = new Chart(ui.overlaps, { height: 320, label: "Overlaps" });
   cutTools = new Tools(cutChart, "cut"); mapTools = new Tools(diagram, "lines"); flowTools = new Tools(flowChart, "flow");
-  diagram.legend.after(mapTools.node); cutChart.legend.after(cutTools.node); ui.flowNote.after(flowTools.node);
+  diagram.legend.after(ui.reads, mapTools.node); cutChart.legend.after(cutTools.node); ui.flowNote.after(flowTools.node);
   knobs = new Knobs(ui.knobs, (now, done) => { values = { ...now }; refresh(done); });
   diagram.follow((x, y, done) => { const [a, b] = info().knobs; values[a.name] = round(x); values[b.name] = round(y); knobs.set(values); refresh(done); });
   family = ""; latest = null; system = null;
@@ -58,6 +63,7 @@ export function show(state) {
   const given = state.knobs ? parse(state.knobs, {}) : wanted === shared.system ? shared.knobs : {};
   ball = state.ball ?? null;
   reading = state.reading ?? null;
+  formula = state.formula ?? (wanted === shared.system ? shared.formula : null) ?? Object.values(about.energies.energies)[0];
   choose(wanted, given, true);
 }
 
@@ -67,6 +73,8 @@ function choose(name, given, keep = false) {
   values = Object.fromEntries(info().knobs.map((k) => [k.name, typeof given[k.name] === "number" ? given[k.name] : k.value]));
   ui.system.value = system;
   ui.lead.textContent = info().about;
+  ui.energy.hidden = !info().formula; ui.formula.value = formula;
+  ui.run.textContent = info().formula ? "See the learning curve" : "Simulate here";
   const map = info().columns[0] > 0;
   ui.phases.hidden = !map; ui.curves.hidden = map;
   if (!(reading in info().readings)) reading = Object.keys(info().readings)[0];
@@ -78,8 +86,8 @@ function choose(name, given, keep = false) {
 }
 
 function address() {
-  shared.system = system; shared.knobs = { ...values };
-  remember("map", { system, knobs: values, ball, reading });
+  shared.system = system; shared.knobs = { ...values }; shared.formula = formula;
+  remember("map", { ...ofWhat(), knobs: values, ball, reading });
 }
 
 function status(words, kind = "") { ui.status.textContent = words; ui.status.className = `badge ${kind}`; }
@@ -107,8 +115,8 @@ async function request(view, done) {
     if (answer.refused) { status("no answer"); cutTools.set(null, null, ""); flowTools.set(null, null, ""); ui.table.replaceChildren(); ui.ballWords.textContent = ""; }
     else if (view === "cut") {
       if (family === others()) cuts.set(answer.x, answer);
-      if (current) { latest = answer; cutTools.set("cut", asked, answer.script); showState(stateOf(answer), true); drawCut(); drawMap(); }
-    } else if (current) { flowTools.set("flow", asked, answer.script); drawFlow(answer); status("exact", "exact"); }
+      if (current) { latest = answer; cutTools.set("cut", asked, answer.script); showState(stateOf(answer), true); drawCut(); drawMap(); if (answer.coarse) refine(asked); }
+    } else if (current) { flowTools.set("flow", asked, answer.script); drawFlow(answer); status("exact", "exact"); rest(asked, answer); }
   }
   if (queued) request(queued, done);
 }
@@ -124,13 +132,13 @@ async function restart() {
   const order = [];
   if (chunk >= count) order.push([...Array(count).keys()]);
   else for (let step = 8; step >= 1; step /= 2) for (let i = 0; i < count; i += step) if (!order.some(([k]) => k === i)) order.push([i]);
-  const state = { system, knobs: { ...values, [info().knobs[0].name]: info().knobs[0].value, [y.name]: y.value } };
+  const state = { ...ofWhat(), knobs: { ...values, [info().knobs[0].name]: info().knobs[0].value, [y.name]: y.value } };
   for (const some of order) {
     const answer = await ask("lines", { ...state, columns: some }, { slot: "lines", patient: chunk < count });
     if (mine !== generation || !answer) return;
     if (answer.refused) { diagram.clear(answer.refused); ui.progress.textContent = ""; return; }
     for (const column of answer.columns) { columns.set(column.x, column); if (column.cut) cuts.set(column.x, column.cut); }
-    mapTools.set("lines", chunk >= count ? { ...state, columns: some } : { ...state, columns: [...Array(count).keys()] }, chunk >= count ? answer.script : answer.script);
+    mapTools.set("lines", { ...state, columns: chunk >= count ? some : [...Array(count).keys()] }, answer.script);
     ui.progress.textContent = columns.size < count ? `${columns.size} of ${count} columns` : "";
     drawMap();
   }
@@ -138,7 +146,7 @@ async function restart() {
   if (chunk >= count) {
     const xs = [...columns.keys()].sort((a, b) => a - b);
     for (let i = 0; i < xs.length; i += 5) {
-      const answer = await ask("cut", { system, knobs: { ...state.knobs, [info().knobs[0].name]: xs[i] } }, { slot: "grid", patient: true });
+      const answer = await ask("cut", { ...state, knobs: { ...state.knobs, [info().knobs[0].name]: xs[i] } }, { slot: "grid", patient: true });
       if (mine !== generation || !answer) return;
       if (!answer.refused) cuts.set(answer.x, answer);
     }
@@ -154,7 +162,8 @@ function drawMap() {
   const middle = (i, j) => Math.sqrt(known[i].x * known[j].x);
   known.forEach((c, i) => {
     const from = i ? middle(i - 1, i) : x.low, to = i < known.length - 1 ? middle(i, i + 1) : x.high;
-    for (const [low, high, state] of runs[i]) {
+    for (const [low, high, region] of runs[i]) {
+      const state = region ?? "no state";
       const room = (high - low) * Math.log(to / from), best = names.get(state);
       names.set(state, { area: (best?.area ?? 0) + room, wide: Math.max(best?.wide ?? 0, high - low), all: [...(best?.all ?? []), { x: c.x, low, high, room }] });
     }
@@ -162,6 +171,7 @@ function drawMap() {
     for (const [sign, j, edge] of [[-1, i - 1, from], [1, i + 1, to]]) {
       const meet = same(runs[i], runs[j]);
       runs[i].forEach(([low, high, state], k) => {
+        if (state === null) return;
         const at = (v, w) => { const t = meet ? Math.abs(Math.log(edge / c.x) / Math.log(known[j].x / c.x)) : 0; return v + (w - v) * t; };
         const [l, u] = meet ? [at(low, runs[j][k][0]), at(high, runs[j][k][1])] : [low, high];
         layers.push({ kind: "area", colour: colour(state), points: [[c.x, low], [c.x, high], [edge, u], [edge, l]] });
@@ -179,22 +189,30 @@ function drawMap() {
     Object.entries(c.spinodals).forEach(([n, v]) => (folds.get(n) ?? folds.set(n, new Map()).get(n)).set(c.x, v));
     if (Number.isFinite(c.symmetry)) (folds.get("symmetry") ?? folds.set("symmetry", new Map()).get("symmetry")).set(c.x, c.symmetry);
   });
-  const smooth = (line) => { // no slope is drawn across a jump
+  // No slope is drawn across a jump: least of all where other states meet than in the column before.
+  const kinds = known.map((c) => Object.keys(c.spinodals).sort().join());
+  const smooth = (line, ends) => {
     const points = known.map((c) => (line.has(c.x) ? [c.x, line.get(c.x)] : null)), found = [];
     const steps = points.slice(1).map((p, i) => (p && points[i] ? Math.abs(p[1] - points[i][1]) : null)).filter((v) => v !== null).sort((a, b) => a - b);
-    const usual = steps[Math.floor(steps.length / 2)] ?? 0;
-    points.forEach((p, i) => { if (i && p && points[i - 1] && Math.abs(p[1] - points[i - 1][1]) > Math.max(0.18 * (y.high - y.low), 6 * usual)) found.push(null); found.push(p); });
+    const usual = steps[Math.floor(steps.length / 2)] ?? 0, most = Math.max(0.18 * (y.high - y.low), 6 * usual);
+    const joined = (i) => points[i] && points[i + 1] && Math.abs(points[i][1] - points[i + 1][1]) <= (kinds[i] === kinds[i + 1] ? most : 3 * usual);
+    points.forEach((p, i) => {
+      if (!p) { found.push(null); return; }
+      if (i && !joined(i - 1)) { found.push(null); if (ends) found.push([middle(i - 1, i), p[1]]); } // as far as its regions reach
+      found.push(p);
+      if (ends && i < points.length - 1 && !joined(i)) found.push([middle(i, i + 1), p[1]]);
+    });
     return found;
   };
   let first = true;
-  for (const line of walls.values()) { layers.push({ kind: "line", colour: 6, width: 2.6, points: smooth(line), name: first ? "the state of least free energy changes" : null }); first = false; }
+  for (const line of walls.values()) { layers.push({ kind: "line", colour: 6, width: 2.6, points: smooth(line, true), name: first ? "the state of least free energy changes" : null }); first = false; }
   first = true;
   for (const [name, line] of folds) if (name !== "symmetry") { layers.push({ kind: "line", colour: 3, width: 1.4, dash: "5 4", points: smooth(line), name: first ? "a state begins or ends (spinodal)" : null }); first = false; }
   if (known.some((c) => c.broken.length)) layers.push({ kind: "area", hatch: true, points: [[x.low, y.low], [x.low, y.low], [x.low, y.low]], name: "replica symmetry is broken: the theory is an approximation" });
   for (const [state, one] of names) {
-    if (one.wide < 0.1 * (y.high - y.low)) continue;
+    if (one.wide < 0.1 * (y.high - y.low) || one.area < 0.02 * (y.high - y.low) * Math.log(x.high / x.low)) continue;
     const wide = one.all.filter((c) => c.high - c.low > 0.7 * one.wide), best = wide[Math.floor(wide.length / 2)];
-    layers.push({ kind: "text", text: state.replace("_", " "), x: Math.min(Math.max(best.x, x.low * 1.8), x.high / 1.8), y: (best.low + best.high) / 2 });
+    layers.push({ kind: "text", text: state.replace("_", " "), x: Math.min(Math.max(best.x, x.low * 1.8), x.high / 1.8), y: (best.low + best.high) / 2, avoid: [values[xk.name], values[yk.name]] });
   }
   layers.push({ kind: "vline", x: values[xk.name] });
   layers.push({ kind: "mark", mark: "dot", x: values[xk.name], y: values[yk.name], label: `The dot: ${xk.words} and ${yk.words}. Arrow keys move it.`, text: `${xk.symbol} = ${number(values[xk.name])}, ${yk.symbol} = ${number(values[yk.name])}`, key: steer });
@@ -202,17 +220,10 @@ function drawMap() {
 }
 
 function regions(column, y) {
-  const found = [];
+  const found = [], { walls } = column, beyond = walls.find(([v]) => v <= y.low);
   let top = y.high;
-  for (const [value, above, below] of column.walls) {
-    if (value < top && value > y.low) { found.push([value, top, above]); top = value; }
-    else if (value >= top && !found.length) { /* beyond the frame */ }
-    found.last = below;
-  }
-  const visible = column.walls.filter(([v]) => v < y.high);
-  const state = column.walls.length ? column.walls[column.walls.length - 1][2] : column.only;
-  const bottom = visible.find(([v]) => v <= y.low);
-  found.push([y.low, top, bottom ? bottom[1] : state]);
+  for (const [value, above] of walls) if (value < top && value > y.low) { found.push([value, top, above]); top = value; }
+  found.push([y.low, top, beyond ? beyond[1] : walls.length ? walls[walls.length - 1][2] : column.only]);
   return found;
 }
 
@@ -277,11 +288,11 @@ function showState(states, exact) {
   const rows = [...Object.entries(info().readings), ["stability", "stability (below 1 holds)"]];
   ui.table.replaceChildren(names.length ? h("div", { class: "scroll" }, h("table", { "data-values": "" },
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), names.map((n) => h("th", { scope: "col" }, n.replace("_", " "))))),
-    h("tbody", {}, rows.map(([r, words]) => h("tr", {}, h("th", { scope: "row", title: words }, r), names.map((n) => h("td", { "data-value": `${n}.${r}`, title: states[n][r] }, number(states[n][r])))))))) : h("p", { class: "note" }, "No state was found here."));
-  const [, yk] = info().knobs, first = Object.keys(info().readings)[0];
+    h("tbody", {}, rows.map(([r, words]) => h("tr", {}, h("th", { scope: "row", title: words }, r), names.map((n) => h("td", { "data-value": `${n}.${r}`, title: states[n][r] }, r === "stability" && states[n][r] === null ? "∞" : number(states[n][r])))))))) : h("p", { class: "note" }, "No state was found here."));
+  const first = Object.keys(info().readings)[0];
   ui.ballWords.textContent = !ball ? "" : jump ? `The ${before.replace("_", " ")} state has ended: the ball went to the ${ball.replace("_", " ")} one, of least free energy.`
-    : ball === lowest ? `The ball is in the ${ball.replace("_", " ")} state, which has the least free energy here.`
-    : `The ball stays in the ${ball.replace("_", " ")} state, although ${lowest?.replace("_", " ")} has less free energy: it leaves only where its own well ends (hysteresis).`;
+    : ball === lowest || !lowest ? `The ball is in the ${ball.replace("_", " ")} state, which has the least free energy here.`
+    : `The ball stays in the ${ball.replace("_", " ")} state, although the ${lowest?.replace("_", " ")} one has less free energy: it leaves only where its own well ends (hysteresis).`;
   if (!names.length) return wells.clear("No state was found here.");
   const xs = names.map((n) => states[n][first]), fs = names.map((n) => states[n].level), y = extent(fs, { pad: 0.6, least: 0.02 });
   y.low -= 0.05 * (y.high - y.low); y.high += 0.12 * (y.high - y.low);
@@ -289,7 +300,6 @@ function showState(states, exact) {
   wells.draw({ x: { ...x, label: info().readings[first] }, y: { ...y, label: "free energy" }, label: `States: ${names.join(", ")}`, layers: [
     ...names.map((n) => ({ kind: "cup", x: states[n][first], y: states[n].level, text: n.replace("_", " "), colour: colour(n) })),
     { kind: "ball", x: states[ball][first], y: states[ball].level, jump }] });
-  void yk;
 }
 
 function drawCut() {
@@ -301,16 +311,13 @@ function drawCut() {
     const solid = points.map((p, i) => (one.lowest[i] ? p : null));
     const dashed = points.map((p, i) => (!one.lowest[i] || !one.lowest[i - 1] || !one.lowest[i + 1] ? p : null));
     layers.push({ kind: "line", colour: colour(name), points: dashed, dash: "5 5", width: 1.6 }, { kind: "line", colour: colour(name), points: solid, width: 2.8, name: name.replace("_", " ") });
-    const there = points.filter((p) => Number.isFinite(p[1])).map((p) => p[0]);
-    const ends = [there[0], there[there.length - 1]].filter((v) => v > yk.low + 1e-9 && v < yk.high - 1e-9);
-    if (Object.keys(latest.branches).length && !("unsplit" in latest.branches) && ends.length) layers.push({ kind: "ticks", colour: colour(name), xs: ends });
+    const ends = latest.ends[name] ?? [];
+    if (ends.length) layers.push({ kind: "ticks", colour: colour(name), xs: ends });
   }
-  const here = [...columns.values()].reduce((best, c) => (!best || Math.abs(Math.log(c.x / latest.x)) < Math.abs(Math.log(best.x / latest.x)) ? c : best), null);
-  void here;
   layers.push({ kind: "vline", x: values[yk.name] });
   cutChart.draw({ x: axisOf(yk), y: { ...extent(all, { pad: 0.08 }), label: info().readings[reading] }, layers, label: `${info().readings[reading]} over ${yk.words} at ${xk.symbol} = ${number(latest.x)}` });
   const note = latest.lost.length ? `Some points have no answer (${latest.lost.join(", ")}).` : "";
-  const words = `At ${xk.symbol} = ${number(latest.x)}. Thick: least free energy; dashed: other states; short ticks: where a state ends. ${note}`;
+  const words = `At ${xk.symbol} = ${number(latest.x)}. Thick: least free energy; dashed: other states${Object.keys(latest.ends).length ? "; short ticks: where a state begins or ends (spinodals)" : ""}. ${note}`;
   let line = ui.cut.parentElement.querySelector(".cutnote");
   if (!line) { line = h("p", { class: "note cutnote" }); cutChart.legend.after(line); }
   line.textContent = words;
@@ -318,10 +325,25 @@ function drawCut() {
 
 function flow(done) { request("flow", done); }
 
+// Where states begin and end follows when it is known.
+async function refine(asked) {
+  const fine = { ...asked, fine: true }, answer = await ask("cut", fine, { slot: "fine" });
+  if (!answer || answer.refused || JSON.stringify(asked) !== JSON.stringify(question())) return;
+  latest = answer; cutTools.set("cut", fine, answer.script, answer.warned); drawCut();
+}
+
+// Where the curve ends follows when it is known.
+async function rest(asked, curve) {
+  const answer = await ask("rest", asked);
+  if (!answer || JSON.stringify(asked) !== JSON.stringify(question())) return;
+  drawFlow({ ...curve, end: answer.end ?? null, why: answer.refused ?? answer.why });
+  if (!answer.refused) flowTools.set("flow", asked, [curve.script, ...answer.script.split("\n").slice(2)].join("\n"), curve.warned);
+}
+
 function drawFlow(answer) {
   const x = { low: 0, high: values.alpha, label: "examples per dimension, α" }, points = (ys) => answer.x.map((v, i) => [v, ys[i]]);
   const lines = [{ kind: "line", colour: 0, points: points(answer.error), width: 2.8, name: "error" }];
-  if (answer.end !== null) lines.push({ kind: "hline", colour: 1, y: answer.end, name: "in the end (α → ∞)" });
+  if (Number.isFinite(answer.end)) lines.push({ kind: "hline", colour: 1, y: answer.end, name: "in the end (α → ∞)" });
   lines.push({ kind: "hline", colour: 2, y: answer.best, dash: "2 4", name: "the best that is possible" });
   flowChart.draw({ x, y: { ...extent([...answer.error, answer.end ?? answer.best, answer.best], { zero: true }), label: "generalisation error" }, layers: lines });
   const shown = [...Object.entries(answer.R), ...Object.entries(answer.Q)];
@@ -329,5 +351,5 @@ function drawFlow(answer) {
   ui.flowNote.textContent = [answer.why, answer.lost.length ? `The curve ends early: ${answer.lost.join(", ")}.` : "", "R: overlap of a prototype with a cluster's centre; Q: of prototypes with each other."].filter(Boolean).join(" ");
   const last = answer.error[answer.error.length - 1];
   ui.table.replaceChildren(h("table", { "data-values": "" }, h("tbody", {}, h("tr", {}, h("th", { scope: "row" }, `error at α = ${number(values.alpha)}`), h("td", { "data-value": "error", title: last }, number(last))),
-    h("tr", {}, h("th", { scope: "row" }, "in the end"), h("td", {}, number(answer.end))), h("tr", {}, h("th", { scope: "row" }, "best possible"), h("td", {}, number(answer.best))))));
+    h("tr", {}, h("th", { scope: "row" }, "in the end"), h("td", { "data-end": "" }, answer.end === undefined ? "…" : number(answer.end))), h("tr", {}, h("th", { scope: "row" }, "best possible"), h("td", {}, number(answer.best))))));
 }

@@ -8,13 +8,13 @@ let about, ui, state, chart, second, tools, knobs, busy = false, again = false;
 
 export function open(root, given) {
   about = given.priors;
-  const tick = (name, words) => { const box = h("input", { type: "checkbox", "data-prior": name }); box.addEventListener("change", () => { state[name] = box.checked; ask_(); }); ui[name] = box; return h("label", { class: "tick" }, box, words); };
+  const tick = (name, words) => { const box = h("input", { type: "checkbox", "data-prior": name }); box.addEventListener("change", () => { state[name] = box.checked; turnable(); ask_(); }); ui[name] = box; return h("label", { class: "tick" }, box, words); };
   const pickOne = (name, options, words) => { const box = h("select", { "data-prior": name }, options.map((o) => h("option", { value: o }, o === "none" ? "no shape" : o))); box.addEventListener("change", () => { state[name] = box.value; ask_(); }); ui[name] = box; return h("label", { class: "field" }, words, box); };
   ui = { kinds: h("div", { class: "buttons" }), knobs: h("div"), problems: h("div"), words: h("p", { "data-words": "", role: "status" }), chart: h("div"), second: h("div"), note: h("p", { class: "note" }) };
   ui.buttons = Object.entries(KINDS).map(([kind, words]) => h("button", { type: "button", "data-kind": kind, onclick: () => { if (state.kind !== kind) set({ kind, points: [] }); } }, words));
   ui.kinds.append(...ui.buttons);
   ui.prior = h("div", {}, h("h2", {}, "The prior"), pickOne("order", about.orders, "Smooth: little"), tick("periodic", "& periodic"), tick("symmetric", "& symmetric about the middle"), pickOne("shape", about.shapes, "& near this shape"), pickOne("other", about.shapes, "| or that shape"));
-  ui.example = h("div", { class: "buttons" }, about.wells.map((w) => h("button", { type: "button", "data-example": w, onclick: () => { state.points = []; state.example = w; ask_(); } }, `200 positions in a ${w}`)));
+  ui.example = h("div", { class: "buttons" }, about.wells.map((w) => h("button", { type: "button", "data-example": w, onclick: () => { state.points = []; state.example = w; ask_(); } }, `200 positions in ${/^[aeiou]/.test(w) ? "an" : "a"} ${w}`)));
   root.append(h("h1", {}, "What do you know before you look?"), h("p", { class: "lead" }, "Tap on the picture to draw data. Say what else is known, in words, and see the field and its band move."),
     h("div", { class: "layout" }, h("aside", { class: "card first" }, ui.kinds, ui.example, h("div", { class: "buttons" }, h("button", { type: "button", "data-undo": "", onclick: () => { state.points.pop(); state.example = ""; ask_(); } }, "Undo the last point"), h("button", { type: "button", onclick: () => { state.points = []; state.example = ""; ask_(); } }, "Clear"))),
       h("div", { class: "stack pictures" }, ui.problems, h("section", { class: "card", "aria-label": "Field" }, ui.words, ui.chart, ui.note), ui.secondCard = h("section", { class: "card", "aria-label": "Density of positions" }, h("div", { class: "head" }, h("h2", {}, "Density of positions")), ui.second)), h("aside", { class: "card" }, ui.prior, ui.knobs)));
@@ -22,7 +22,7 @@ export function open(root, given) {
   second = new Chart(ui.second, { height: 240, label: "Density of positions" });
   tools = new Tools(chart, "field");
   ui.note.after(tools.node);
-  knobs = new Knobs(ui.knobs, (now, done) => { state.knobs = { ...now }; ask_(done); });
+  knobs = new Knobs(ui.knobs, (now, done) => { state.knobs = { ...state.knobs, ...now }; ask_(done); });
   chart.follow((x, y, done, first) => { if (first) add(x, y); });
   second.follow((x, y, done, first) => { if (first && state.kind === "well") add(x, y); });
 }
@@ -50,11 +50,15 @@ function set(given) {
   for (const name of ["order", "shape", "other"]) ui[name].value = state[name];
   for (const name of ["periodic", "symmetric"]) ui[name].checked = state[name];
   ui.prior.hidden = kind === "well"; ui.example.hidden = kind !== "well"; ui.secondCard.hidden = kind !== "well";
-  const list = kind === "well" ? about.well_knobs : about.knobs.filter((k) => kind === "values" || k.name !== "noise");
-  knobs.show(list, state.knobs);
-  state.knobs = { ...knobs.values };
+  turnable();
   chart.clear("Computing …"); second.clear("Computing …");
   ask_();
+}
+
+// The knobs that mean something for this prior.
+function turnable() {
+  knobs.show(state.kind === "well" ? about.well_knobs : about.knobs.filter(({ name }) => (name !== "noise" || state.kind === "values") && (name !== "mirror" || state.symmetric)), state.knobs);
+  state.knobs = { ...state.knobs, ...knobs.values };
 }
 
 async function ask_() {

@@ -109,14 +109,14 @@ async function forecast() {
   const answer = await answerOf("forecast", { table: state.table, target: state.target, model: state.model, half: state.half });
   if (!answer) return;
   const good = answer.x.map((v, i) => [v, answer.error[i], answer.error_low[i], answer.error_high[i]]).filter(([, v]) => Number.isFinite(v)), m = answer.measured, t = answer.truth;
-  const xs = [...m.x, ...good.map((g) => g[0])], ys = [...m.error, ...good.flatMap((g) => g.slice(1)), ...(t ? [t.all_high, t.all_low, ...t.error] : [])];
+  const xs = [...m.x, ...good.map((g) => g[0])], ys = [...m.error.flatMap((v, i) => [v, v + (m.stderr[i] ?? 0)]), ...good.flatMap((g) => g.slice(1)), ...(t ? [t.all_high, t.all_low, ...t.error.map((v, i) => v + (t.stderr[i] ?? 0))] : [])];
   const layers = [
     { kind: "band", colour: 0, points: good.map(([x, , low, high]) => [x, low, high]), name: `forecast, with its ${Math.round(100 * answer.level)}% interval` },
     { kind: "line", colour: 0, points: good.map(([x, y]) => [x, y]) },
     { kind: "dots", colour: 6, points: m.x.map((x, i) => [x, m.error[i], m.stderr[i]]), name: "measured in the rows it may see" },
     { kind: "vline", x: answer.rows }];
   if (t) layers.push({ kind: "dots", colour: 1, r: 5, points: [...t.x.map((x, i) => [x, t.error[i], t.stderr[i]]), [t.rows, t.all, (t.all_high - t.all_low) / 2]], name: "the truth, measured in all rows" });
-  parts.forecast.chart.draw({ x: { low: Math.min(...xs) * 0.9, high: Math.max(...xs) * 1.1, log: true, label: "number of rows" }, y: { ...extent(ys, { zero: true }), label: answer.measure.includes("share of") ? "error, share of variance" : answer.measure }, layers });
+  parts.forecast.chart.draw({ x: { low: Math.min(...xs) * 0.9, high: Math.max(...xs) * 1.1, log: true, label: "number of rows" }, y: { ...extent(ys, { zero: true }), label: answer.measure.includes("variance") ? "squared error, share of variance" : answer.measure }, layers });
   const met = t && good.find(([x]) => x === t.rows), words = [GRADES[answer.grade] ?? answer.grade, ...answer.reasons.split("\n")];
   if (met) words.push(`From ${answer.rows} of ${t.rows} rows: ${number(met[1], 3)} forecast for all of them (${number(met[2], 3)} to ${number(met[3], 3)}); the truth is ${number(t.all, 3)}, ${t.all >= met[2] && t.all <= met[3] ? "inside" : "outside"}.`);
   else if (good.length) { const last = good[good.length - 1]; words.push(`Error on new rows with ${last[0].toLocaleString("en")} rows: ${number(last[1], 3)} (${number(last[2], 3)} to ${number(last[3], 3)}).`); }

@@ -9,7 +9,7 @@ const info = () => about.systems[system];
 export function open(root, given) {
   about = given;
   ui = {
-    system: h("select", { onchange: () => { shared.system = ui.system.value; shared.knobs = {}; set(ui.system.value, {}, size); } }, Object.entries(about.systems).map(([n, one]) => h("option", { value: n }, one.words))),
+    system: h("select", { onchange: () => { shared.system = ui.system.value; shared.knobs = {}; set(ui.system.value, {}, size); } }, Object.entries(about.systems).filter(([, one]) => !one.formula).map(([n, one]) => h("option", { value: n }, one.words))),
     knobs: h("div"), sizes: h("div", { class: "segments", role: "group", "aria-label": "Dimension N" }), begin: h("button", { type: "button", class: "main", "data-run": "", onclick: () => (running ? stop() : start()) }, "Run"),
     problems: h("div"), p: h("div", { class: "figures", "data-p": "" }), words: h("p", { class: "note", role: "status" }), charts: h("div", { class: "halves" }), note: h("p", { class: "note" }), compare: h("div"),
   };
@@ -26,7 +26,8 @@ export function open(root, given) {
 }
 
 export function show(state) {
-  const wanted = about.systems[state.system] ? state.system : shared.system ?? "lvq1";
+  const runs = (name) => about.systems[name] && !about.systems[name].formula;
+  const wanted = runs(state.system) ? state.system : runs(shared.system) ? shared.system : "lvq1";
   const given = state.knobs ? parse(state.knobs, {}) : wanted === shared.system ? shared.knobs : {};
   set(wanted, given, about.sizes.includes(Number(state.size)) ? Number(state.size) : 50);
 }
