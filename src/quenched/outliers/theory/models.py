@@ -8,7 +8,7 @@ convex: the state is sought from that without selection, as the learner begins. 
 trained field jumps, so that its stability is infinite: replica symmetry is broken, and its numbers are approximations.
 There are many minima then, and the learner ends in one that depends on where it begins. For logistic regression at
 $\alpha = 4$, $m = 1.5$ and 20% wrong labels, the theory has $R = 0.52$; the learner, $N = 400$, ends at $0.48 \pm 0.01$
-from all rows and at $0.58 \pm 0.01$ from the right ones, and that gap is the same at $N = 50$.
+from all rows and at $0.58 \pm 0.01$ from the right ones, and that gap is no wider at $N = 50$.
 """
 
 from __future__ import annotations
