@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import subprocess
 import sys
+import time
+import urllib.request
 
 import pytest
 
@@ -16,6 +19,8 @@ from quenched.papers.reproduction.steps import CLAIMS, Step, write
 from tests.browser.chromium import Chromium
 from tests.conftest import CACHE
 
+COLD = 300.0
+"""Seconds until the first answer, on a machine that does other things too."""
 PROGRAM = (
     "-c",
     "import sys; from quenched.cli import main; sys.exit(main())",
@@ -47,8 +52,21 @@ def address(papers, tmp_path_factory):
     cache = {"XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")), "JAX_COMPILATION_CACHE_DIR": str(CACHE)}
     command = [sys.executable, *PROGRAM, "--papers", str(papers)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | cache) as process:
-        yield re.search(r"http://\S+/", process.stdout.readline())[0]
+        found = re.search(r"http://\S+/", process.stdout.readline())[0]
+        wait_until_ready(found)
+        yield found
         process.terminate()
+
+
+def wait_until_ready(address):
+    """Wait for the first of the first answers: a busy machine may take minutes to compile it."""
+    until = time.monotonic() + COLD
+    while time.monotonic() < until:
+        with urllib.request.urlopen(f"{address}ready", timeout=COLD) as reply:
+            if json.loads(reply.read())["done"]:
+                return
+        time.sleep(0.1)
+    raise TimeoutError("The explorer has no first answer.")
 
 
 @pytest.fixture(scope="session")

@@ -53,13 +53,14 @@ def test_every_knob_answers_or_refuses_in_time_at_both_ends(address, what):
     spent = {}
     for one in knobs:
         for end in ("low", "high"):
-            asked = state | {"knobs": {one["name"]: one[end]}}
-            ask(address, view, **asked)  # now it is warm
             near = one[end] * (1.001 if end == "low" else 0.999) + (1e-9 if one[end] == 0 else 0.0)
-            answer = ask(address, view, **state, knobs={one["name"]: near})  # another question: answers are kept
-            assert "fault" not in answer
-            spent[one["name"], end] = answer.get("spent", {}).get("processor", 0.0)
-            assert answer.get("refused") or answer["script"]
+            for value in (one[end], near):  # the second time it is warm, and another question: answers are kept
+                answer = ask(address, view, **state, knobs={one["name"]: value})
+                assert "fault" not in answer
+                assert answer.get("refused") or answer["script"]
+                spent[one["name"], end] = answer.get("spent", {}).get("processor", 0.0)
+                if spent[one["name"], end] <= limit:
+                    break
     late = {where: seconds for where, seconds in spent.items() if seconds > limit}
     assert not late
 

@@ -22,13 +22,13 @@ TIMES = 200
 def cut(state: State) -> Answer:
     """All states along the vertical knob, at the sample size of the dot, and at the dot itself.
 
-    Where states begin and end takes as long again: of outliers it is told to whoever asks for `fine` numbers.
+    Where states change, begin and end takes as long again: it is told to whoever asks for `fine` numbers.
     """
     if state.get("system") == OWN:
         return plane.cut(state)
     system, at = find(state)
     require_map(system)
-    if system.package == "outliers" and state.get("fine") is not True:
+    if state.get("fine") is not True:
         return _cut(system, at, None)
     law, rule = system.ask(at)
     return _cut(system, at, system.science.transitions(law, rule, alpha=at[system.knobs[0].name]))
