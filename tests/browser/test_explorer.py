@@ -259,7 +259,7 @@ def test_an_address_brings_back_its_state(visit, state, settled):
 
 def test_what_is_copied_is_what_is_shown(visit):
     page = visit("map?system=lvq1")
-    page.wait(SETTLED)
+    page.wait("Number.isFinite(Number(document.querySelector('[data-end]').textContent))")
     page.click("[data-copy=flow]")
     page.wait("document.getElementById('toast')?.textContent === 'Copied as Python'")
     assert page("navigator.clipboard.readText()") == page("document.querySelector('[data-script=flow]').textContent")

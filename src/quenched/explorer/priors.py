@@ -40,8 +40,8 @@ KNOBS = (
     Knob("mirror", "how symmetric", "μ", 0.1, 1e3, 30.0, log=True),
 )
 """Of the field."""
-WELL_KNOBS = (Knob("temperature", "temperature, 0 for the ground state", "T", 0.0, 3.0, 0.0),)
-"""Of the quantum well."""
+WELL_KNOBS = (Knob("temperature", "temperature, 0 for the ground state", "T", 0.0, 1.5, 0.0),)
+"""Of the quantum well; hotter ones have so many states that an answer takes too long for a page."""
 WELLS = {"double well": f.DoubleWell(height=3.0, distance=4.0), "oscillator": f.Harmonic()}
 """Potentials in which positions are drawn as an example."""
 DRAWN = 200
