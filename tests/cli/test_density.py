@@ -121,10 +121,10 @@ def test_the_density_given_another_column(run, data, tmp_path):
 )
 def test_bounds_are_where_the_density_ends(run, data, tmp_path, text, low, high):
     code, out, err = run("density", data[0], "--column", "area", "--bounds", text, "--out", tmp_path / "p.nc")
-    proposed = {"0,10": "", "0,": "(None, 10.0)", " , 10 ": "(0.0, None)", ",": "(0.0, 10.0)"}[text]
+    proposed = {"0,10": "", "0,": "0,10", " , 10 ": "0,10", ",": "0,10"}[text]  # what was given stays
     assert code == 0
     assert err.count("\n") == bool(proposed)
-    assert f"set `bounds={proposed}`" in err if proposed else not err
+    assert f"set `--bounds {proposed}`" in err if proposed else not err
     result = quenched.load(tmp_path / "p.nc")
     first, last = float(result.value[0]), float(result.value[-1])
     assert (first == low) is (low is not None)
@@ -206,3 +206,15 @@ def test_help_and_the_list_of_commands_are_quick_and_say_what_it_does(run):
     out = run("density", "--help")[1]
     assert "--column" in out
     assert "--given" in out
+
+
+def test_a_bound_is_proposed_as_an_option_and_the_axis_ends_at_it(run, tmp_path):
+    minutes = np.random.default_rng(1).exponential(3, 400)
+    path = tmp_path / "wait.csv"
+    path.write_text("minutes\n" + "\n".join(f"{x:.4f}" for x in minutes) + "\n")
+    code, _, said = run("density", str(path), "--column", "minutes")
+    assert code == 0
+    assert "The values of minutes pile up at an end: if none can lie beyond, set `--bounds 0,`." in said
+    bounded = FieldDensity(bounds=(0.0, None)).fit(minutes).describe(0.9).assign_attrs(column="minutes")
+    (axes,) = quenched.plot(bounded).axes
+    assert axes.get_xlim() == (0.0, float(bounded["value"].values[-1]))

@@ -1,17 +1,34 @@
-"""What holds for the claims of every paper."""
+"""What holds for the figures and claims of every paper."""
 
 import ast
 import dataclasses
 from pathlib import Path
 
+import numpy as np
+
 from quenched.core.claims import Check, Verdict
-from quenched.core.figures import comparison
+from quenched.core.figures import Kind, comparison
+from quenched.plots.drawing import MOST_LINES
 
 COMPARISONS = ("below", "above", "near", "apart")
+DATA = (Kind.simulation, Kind.cloud, Kind.row, Kind.mark)
+
+
+def check_panels(figures):
+    """No data lie outside their frame, and no panel has more lines than can be told apart."""
+    for figure in figures:
+        for panel in figure.panels:
+            names = {series.label for series in panel.series if series.kind is Kind.theory}
+            assert len(names) <= MOST_LINES, figure.key
+            for series in (series for series in panel.series if series.kind in DATA):
+                for values, ends in ((series.x, panel.xlim), (series.y, panel.ylim)):
+                    there = np.asarray(values, float)[np.isfinite(np.asarray(values, float))]
+                    assert ends is None or np.all((there >= ends[0]) & (there <= ends[1])), (figure.key, series.label)
 
 
 def check(figures, claims):
     """Every comparison of theory and simulation has a claim that rests on it, refuted if and only if it fails."""
+    check_panels(figures)
     found = {comparison(figure, name): one for figure in figures for name, one in figure.agreement.items()}
     resting = [claim for claim in claims if claim.rests_on]
     assert {claim.rests_on for claim in resting} == set(found)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +28,8 @@ FIGURES = {"mean": "mean", "deviation": "standard deviation", "median": "median"
 """Summary of a density, and the words for it."""
 
 
+PROPOSED = re.compile(r"`bounds=\((.*?), (.*?)\)`")
+"""Bounds that an estimator proposes in a warning."""
 Ends = tuple[float | None, float | None]
 
 
@@ -62,6 +68,21 @@ def ends(text: str | None, given: str | None) -> Ends:
     return low, high
 
 
+@contextlib.contextmanager
+def _in_words_of_the_command(column: str, given: Ends) -> Iterator[None]:
+    """Warn of a column by its name, and propose an option where the estimator proposes an argument."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        yield
+    for one in said:
+        words = str(one.message).replace("values of column 0 ", f"values of {column} ")
+        if proposed := PROPOSED.search(words):
+            ends = [end if end is not None else new for end, new in zip(given, proposed.groups(), strict=True)]
+            option = ",".join("" if end in (None, "None") else f"{float(end):g}" for end in ends)
+            words = words.replace(proposed[0], f"`--bounds {option}`")
+        warnings.warn(words, one.category, stacklevel=3)
+
+
 def describe(table: io.Table, bounds: Ends = (None, None)) -> xr.Dataset:
     """The density of a table's target, with its figures as attributes, or that given its one column, as a dataset."""
     from quenched.estimators import FieldConditional, FieldDensity
@@ -75,7 +96,8 @@ def describe(table: io.Table, bounds: Ends = (None, None)) -> xr.Dataset:
     beyond += [f"up to {digits.number(y.max())}"] if high is not None and y.max() > high else []
     if beyond:
         raise InputError(f"Option --bounds must hold all values of the column, but they reach {' and '.join(beyond)}.")
-    found = FieldDensity(bounds=bounds).fit(y).describe(LEVEL)
+    with _in_words_of_the_command(str(table.target), bounds):
+        found = FieldDensity(bounds=bounds).fit(y).describe(LEVEL)
     x, P = found["value"].values, found["density"].values
     below = np.concatenate([[0.0], np.cumsum((P[1:] + P[:-1]) / 2 * np.diff(x))])
     mass = P / P.sum()

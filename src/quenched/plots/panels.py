@@ -146,13 +146,11 @@ def show_density(data: xr.Dataset) -> Panel:
     return Panel(column, "probability density", _alone(data), xlim=_ends_of_axis(data), key=False, note=note)
 
 
-def _ends_of_axis(data: xr.Dataset) -> tuple[float, float] | None:
-    """Where the axis ends: at zero where no row is on its other side, although the grid goes on there."""
+def _ends_of_axis(data: xr.Dataset) -> tuple[float, float]:
+    """Where the axis ends: with the grid, as at a bound, or at zero where no row is on its other side."""
     x, edges = data["value"].values, data["edge"].values
     low, high = float(x[0]), float(x[-1])
-    if low < 0 <= edges[0]:
-        return 0.0, high
-    return (low, 0.0) if edges[-1] <= 0 < high else None
+    return 0.0 if low < 0 <= edges[0] else low, 0.0 if edges[-1] <= 0 < high else high
 
 
 def show_potential(data: xr.Dataset) -> list[Panel]:
