@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.exceptions import ConvergenceWarning
 
 from quenched import fields
+from quenched.core.types import Outcome
 from quenched.estimators import FieldRegressor
 from quenched.fields.learner.regression import regress
 from quenched.fields.model.modes import difference_modes
-from quenched.fields.practice import regression
+from quenched.fields.practice import regression, robust
 from tests.estimators.rows import waves, whole_values
 
 CONDITIONED = 1e-7  # two ways of computing, of matrices with condition numbers up to 1e8
@@ -165,3 +167,19 @@ def test_few_rows_are_a_mixture_of_strengths_and_noises():
     seen = slice(20, 180)  # where the rows are
     assert np.max(np.abs(model.mean - mean)[seen] / np.sqrt(model.variance)[seen]) < 0.1
     np.testing.assert_allclose(model.variance[seen], (share @ np.array(inside) + between)[seen], rtol=0.15)
+
+
+def test_it_warns_where_the_search_for_the_function_ended_early(monkeypatch):
+    X, y = waves(12)
+    monkeypatch.setattr(robust, "STEPS", 0)
+    monkeypatch.setattr(robust, "_reweigh", lambda B, *_: np.full(B.shape[1], 9.0))
+    with pytest.warns(ConvergenceWarning, match="stalled at some strength"):
+        model = FieldRegressor(points=40, order=1, loss="absolute").fit(X, y)
+    assert model.outcome_ is Outcome.stalled
+
+
+def test_few_rows_at_equal_places_have_an_answer_that_was_found():
+    X, y = np.array([[0.0]] * 5 + [[1.0]]), np.array([-3.0, -1.0, 0.0, 1.0, 4.0, 20.0])
+    model = FieldRegressor(loss="absolute").fit(X, y)
+    assert model.outcome_ is Outcome.converged
+    assert model.predict([[0.0]])[0] == pytest.approx(0.0, abs=1.0)

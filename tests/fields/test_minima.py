@@ -6,7 +6,9 @@ import pytest
 from scipy import optimize
 
 from quenched import fields as f
-from quenched.core.types import InputError
+from quenched.core.types import InputError, Outcome
+from quenched.fields.learner.solving import solve_in_modes
+from quenched.fields.learner.starts import Given
 from tests.tolerances import EXACT, GRADIENT, MACHINE
 
 Y = f.Axis(0, 3, points=7)
@@ -129,3 +131,17 @@ def test_a_start_at_the_data_begins_where_a_measurement_says_they_came_from():
     np.testing.assert_allclose(*(f.solve(p, start=f.Kernel(), max_steps=1).trace.energy[0] for p in (sharp, exact)))
     with pytest.raises(InputError, match=r"Uniform\(\) or Given\(field\) .* `RiskData`"):
         f.solve(OTHERS["risk"](), start=f.Kernel())
+
+
+def test_rows_on_the_straight_sides_of_a_loss_do_not_stop_newton():
+    # Far off no row bends the loss: the Hessian is that of the prior, which pulls at no straight line.
+    grid = f.Grid(given=[f.Axis(-0.5, 1.5, points=200)])
+    data = f.NoisyData(
+        points=np.array([0.0] * 5 + [1.0]), targets=np.array([-3.0, -1.0, 0.0, 1.0, 4.0, 20.0]),
+        noise=f.LaplaceNoise(0.65, rounding=0.2),
+    ).prepared(grid)  # fmt: skip
+    rough = 1e4 * f.ThinPlate(grid, 2)
+    problem = f.Problem(data, f.Direct(grid), f.Gaussian(rough))
+    near, far = (solve_in_modes(problem, rough.modes(60), Given(np.full(200, at)), max_steps=100) for at in (0.0, 90.0))
+    assert near.outcome is far.outcome is Outcome.converged
+    assert far.energy == pytest.approx(near.energy, abs=1e-9)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 
 from quenched.core import checks
-from quenched.core.types import InputError
+from quenched.core.types import InputError, Outcome
 from quenched.estimators import worlds
 from quenched.estimators.bands import Banded, between, check_band, fill
 from quenched.estimators.reading import rows_of, validated, weights_of
@@ -80,6 +82,7 @@ class FieldRegressor(Banded, Given):
         order_, strength_: given, or the most probable.
         noise_: given, or its mean.
         log_evidence_: logarithm of the probability density of the values.
+        outcome_: `converged`, or `stalled` where Newton's method ended early at a strength that matters.
         band_: "sampled" if the band is made of draws, otherwise "laplace".
         band_verdict_: how the draws were judged, as a sentence.
         draws_: functions at the points `[draws, ...]`; None without draws.
@@ -149,7 +152,10 @@ class FieldRegressor(Banded, Given):
         self.grid_ = axes[0] if len(axes) == 1 else axes
         self.mean_, self.variance_ = found.mean, found.variance
         self.order_, self.strength_, self.noise_ = found.order, found.strength, found.noise
-        self.log_evidence_ = found.log_evidence
+        self.log_evidence_, self.outcome_ = found.log_evidence, found.outcome
+        if self.outcome_ is not Outcome.converged:
+            warnings.warn("Newton's method stalled at some strength; the function may be inaccurate.",
+                          ConvergenceWarning, stacklevel=2)  # fmt: skip
         fill(self, lambda key: sampled.noisy(found, key) if found.parts else sampled.function(*seen, key, **given))
         return self
 

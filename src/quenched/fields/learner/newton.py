@@ -39,9 +39,10 @@ SHORTEST, LONGEST, SAME, TINY = 2.0**-30, 2.0**30, 1e-9, 1e-300
 FLAT, SIDE = 1e-9, 20
 """A curvature is negative if it is below minus this share of the largest; and how often the step that leaves a saddle
 is halved."""
-SOFT = 1e-6
-"""Curvature of directions that have none, such as those of rows on the straight sides of a loss, as a share of the
-largest."""
+SOFT, WEAKER, RANGE, SHORT = 1e-6, 10.0, 30, 2.0**-5
+"""Curvature that is tried first for directions that have none, such as those of rows on the straight sides of a loss,
+as a share of the largest; the factor between one that is tried and the next, and how many are; and the length of a step
+of Newton below which damped ones are tried, too."""
 WEAK = 1e-12
 """Inverse variance of free modes of unit mean square: with all rows at one point their density would become ever
 narrower."""
@@ -133,7 +134,8 @@ def descend(
     problem, grid, on_points = land.problem, land.problem.grid, isinstance(land, OnPoints)
     bounded, noise = isinstance(problem.link, Density), ROUNDING * problem.likelihood.total
     newton, whole, shape = isinstance(method, Newton), problem.likelihood.quadratic, grid.shape
-    at, last, trace, H, found, arrived = land.look(c), np.inf, [], None, None, False
+    H: Any = None
+    at, last, trace, found, arrived = land.look(c), np.inf, [], None, False
     for iteration in range(max_steps + 1):
         G = -at.slope / grid.cell
         free = positive.free(c, G) if bounded else None
@@ -163,8 +165,14 @@ def descend(
                 step = method.step(problem, c.reshape(shape), G.reshape(shape), iteration).ravel()
             gain = -float(at.slope @ step)
             steep = newton and convex and not (bounded or whole)
-            if steep and not gain > 0:
-                step, gain = _damped(H, at.slope)
+            if steep and np.all(np.isfinite(H)) and (found is None or not gain > 0):  # its gain says nothing then
+                leap = _leap(land, c, at, H)
+                if leap is None or iteration == max_steps:
+                    arrived = not on_points and leap is None
+                    break
+                trace[-1] = (*trace[-1][:2], 1.0, kkt)
+                last, (c, at) = np.inf, leap
+                continue
             if SHARP <= gain < sharp and convex and newton and not bounded:
                 c, arrived = c + step, True
                 at = land.look(c)
@@ -177,9 +185,10 @@ def descend(
             descends = convex or (found is not None and problem.likelihood.on_host)  # each look is dear: no line search
             if descends and newton and not bounded:
                 length, there = _halved(land, c, at.energy, step, np.inf if whole else gain, noise)
-                if steep and length == 0.0:
-                    step, gain = _damped(H, at.slope)
-                    length, there = _halved(land, c, at.energy, step, gain, noise)
+                if steep and length < SHORT:
+                    leap = _leap(land, c, at, H)
+                    if leap is not None and not (length and there.energy <= leap[1].energy):
+                        length, step, there = 1.0, leap[0] - c, leap[1]
             elif iteration < max_steps:
                 length = _furthest(land, c, at.energy, step, most)
             last, moved = gain, c + length * step
@@ -193,11 +202,28 @@ def descend(
     return Descent(c, at, found, H, trace, Outcome.converged if arrived else Outcome.stalled)
 
 
-def _damped(H: Any, slope: np.ndarray) -> tuple[np.ndarray, float]:
-    """A step where the Hessian is singular, and its gain: directions without curvature get some."""
-    found = factor(H + SOFT * np.max(np.diag(H)) * np.eye(len(H)))
-    step = -slope if found is None else solve_factored(found, -slope)
-    return step, -float(slope @ step)
+def _leap(land: OnPoints | InModes, c: np.ndarray, at: Expansion, H: np.ndarray) -> tuple[np.ndarray, Expansion] | None:
+    """Where the energy is least among damped steps of Newton, and what it is there; None if none lowers it.
+
+    The weaker the damping, the further a step goes along directions without curvature; others it hardly changes.
+    """
+    first, unit, best = SOFT * (float(np.max(np.diag(H))) or 1.0), np.eye(len(H)), None
+    lowest = at.energy - 10 * ROUNDING * (1 + abs(at.energy))
+    for damping, change in ((first, 1 / WEAKER), (first * WEAKER, WEAKER)):
+        for _ in range(RANGE):
+            found = factor(H + damping * unit)
+            if found is None:
+                break
+            moved = c + solve_factored(found, -at.slope)
+            there = land.look(moved)
+            if there.energy < lowest:
+                best, lowest = (moved, there), there.energy
+            elif best is not None or change < 1:
+                break
+            damping *= change
+        if best is not None:
+            break
+    return best
 
 
 def _halved(

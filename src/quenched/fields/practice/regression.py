@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, special
 
-from quenched.core.types import InputError
+from quenched.core.types import InputError, Outcome
 from quenched.fields.learner.fitted import Fitted
 from quenched.fields.model.grid import Axis, Grid
 from quenched.fields.model.likelihoods import GaussianData
@@ -86,6 +86,7 @@ class Function:
         roots: rows whose products summed up are the covariance at the points `[modes, points]`.
         parts: where the noise is not Gaussian, posteriors of the function less a centre, in units of a size, and
             both.
+        outcome: whether the fits behind it were found.
     """
 
     grid: Grid
@@ -96,6 +97,7 @@ class Function:
     log_evidence: float
     roots: np.ndarray
     parts: Any = None
+    outcome: Outcome = Outcome.converged
 
     @property
     def variance(self) -> np.ndarray:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import integrate, linalg, special
 
-from quenched.core.types import InputError
+from quenched.core.types import InputError, Outcome
 from quenched.fields.learner.fitted import Fitted
 from quenched.fields.learner.solving import solve_in_modes
 from quenched.fields.learner.starts import Given
@@ -45,6 +45,8 @@ beside them."""
 VALUES = 1.4826
 """Deviation of the values in units of their median distance from the median, if they are Gaussian: that of free
 polynomials beforehand."""
+STEPS = 100
+"""Of Newton's method, at most."""
 REWEIGHED, SMALL = 30, 1e-3
 """Rounds of least squares that find a start, and residuals and weights below which rows are all alike."""
 ROUNDING = 0.3
@@ -132,11 +134,7 @@ class Search:
         """The logarithm of the evidence at a strength and a scale."""
         if (lam, s) not in self.tried:
             prior, free = lam * self.grid.cell * self.modes.values.ravel(), self.free
-            if self.tried:  # the energy is convex: the start decides nothing but the time
-                start: Any = next(reversed(self.tried.values()))[1].field
-            else:
-                start = self.modes.field(_reweigh(self.design, self.data.targets, self.data.weights, s, prior))
-            fit = solve_in_modes(self.problem(lam, s), self.modes.times(lam), Given(start), max_steps=100)
+            fit = self._solve(lam, s, prior)
             told = _moments(self.loss)[1] / s**2 * self.seen
             factor = linalg.cholesky(told + np.diag(prior), lower=True), np.ones(len(prior))
             unit = self.seen[np.ix_(free, free)] / self.data.weights.sum() / VALUES**2
@@ -145,6 +143,18 @@ class Search:
             known = of_polynomials(unit, self.modes.coefficients(fit.field), free, factor, np.ones(1))[0]
             self.tried[lam, s] = float(determinants + known - fit.energy), dataclasses.replace(fit, factor=factor)
         return self.tried[lam, s][0]
+
+    def _solve(self, lam: float, s: float, prior: np.ndarray) -> Fitted:
+        """The function of least energy: from that of the last fit, and from least squares if Newton's method stalls."""
+        problem, modes, fit = self.problem(lam, s), self.modes.times(lam), None
+        if self.tried:  # the energy is convex: the start decides nothing but the time
+            last = next(reversed(self.tried.values()))[1].field
+            fit = solve_in_modes(problem, modes, Given(last), max_steps=STEPS)
+            if fit.outcome is Outcome.converged:
+                return fit
+        start = self.modes.field(_reweigh(self.design, self.data.targets, self.data.weights, s, prior))
+        other = solve_in_modes(problem, modes, Given(start), max_steps=STEPS)
+        return other if fit is None or other.energy < fit.energy else fit
 
     def weigh(self, strengths: np.ndarray, scales: np.ndarray) -> dict[tuple[float, float], float]:
         """What is near the best of some strengths and scales, from one to the next, with logarithms of the evidence."""
@@ -219,4 +229,5 @@ def learn(
         log_evidence=float(np.logaddexp.reduce(evidence)) - before - float(weights.sum()) * np.log(size),
         roots=size * roots,
         parts=(parts, centre, size),
+        outcome=max(flat[i][1].outcome for i in shares),
     )
