@@ -218,7 +218,7 @@ def _leap(land: OnPoints | InModes, c: np.ndarray, at: Expansion, H: np.ndarray)
             there = land.look(moved)
             if there.energy < lowest:
                 best, lowest = (moved, there), there.energy
-            elif best is not None or change < 1:
+            elif best is not None or (change < 1 and there.energy > at.energy):  # too long, not just too short
                 break
             damping *= change
         if best is not None:
