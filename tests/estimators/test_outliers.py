@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.covariance import oas
-from sklearn.datasets import load_digits, load_wine, make_blobs
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
@@ -357,6 +357,36 @@ def test_the_share_cannot_be_told_beyond_the_transition(kind):
     assert "theory loses the classes" in model.sentence_
     given = kind(outlier_fraction=0.3).fit(X, S)
     assert given.outlier_fraction_interval_ == pytest.approx((0.3, 0.3))
+
+
+@both
+def test_the_share_is_not_told_of_classes_of_another_shape(kind):
+    """A table, classes with long tails, and classes longer than wide: good rows are called outliers."""
+    model = kind(standardize=True).fit(*load_breast_cancer(return_X_y=True))
+    assert model.outlier_fraction_interval_[0] > 0.1
+    assert not model.told_
+    rng = np.random.default_rng(0)
+    y, Z = np.arange(600) % 2, rng.normal(size=(600, 8))
+    ends = np.eye(8)[0] * 3 * (2 * y - 1)[:, None]
+    tails = kind().fit(ends + Z / np.sqrt(rng.chisquare(3, 600) / 3)[:, None], y)
+    assert tails.outlier_fraction_interval_[0] > 0.1
+    assert not tails.told_
+    assert "lie near their own class" in tails.sentence_
+    long = kind().fit(ends + Z * np.where(np.arange(8) == 1, 2.0, 1.0), y)
+    assert not long.told_
+    assert "do not have the assumed shape" in long.sentence_
+
+
+def test_classes_of_the_assumed_shape_are_told():
+    """Chance says of few of them that they have another."""
+    told = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        y, outlier = np.arange(300) % 3, rng.random(300) < 0.2
+        centres = 2.5 * np.array([[1, 0, 0, 0, 0], [-0.5, 0.87, 0, 0, 0], [-0.5, -0.87, 0, 0, 0]])
+        X = np.where(outlier[:, None], 2 * rng.normal(size=(300, 5)), centres[y] + rng.normal(size=(300, 5)))
+        told.append(SoftSelectionClassifier().fit(X, y)._goodness.misfit == "")
+    assert np.mean(told) >= 0.8
 
 
 @both

@@ -110,6 +110,7 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator):
         n = len(present)
         self.__dict__.pop("_limit", None)
         self.outlier_fraction_interval_, self._likely = evidence.interval, evidence.likely
+        self._goodness = evidence.goodness
         self._rows = float(weights.sum())
         self.clump_, self.alternative_ = np.zeros(n, bool), None
         self.clump_[present] = evidence.clump
@@ -139,14 +140,20 @@ class _SelectionClassifier(ClassifierMixin, BaseEstimator):
         """Whether the data tell the share of outliers."""
         check_is_fitted(self, "_fitted")
         low, high = self.outlier_fraction_interval_
-        passed = self._limit is not None and self._limit.passed
-        return high - low <= learner.WIDEST and not passed and not self.clump_.any()
+        if high - low > learner.WIDEST or self.clump_.any() or self._goodness.misfit:
+            return False
+        return self._limit is None or not self._limit.passed
 
     @property
     def sentence_(self) -> str:
         """What to know before using the result; empty if there is nothing."""
         told, (low, high), said = self.told_, self.outlier_fraction_interval_, [self._said]
-        if self._limit is not None and self._limit.passed:
+        if self._goodness.misfit:
+            said.append(
+                f"The share of outliers cannot be told: {self._goodness.misfit}. "
+                "`SelectionClassifier` assumes less about the classes."
+            )
+        elif self._limit is not None and self._limit.passed:
             said.append(
                 f"The share of outliers cannot be told: with {self._limit.alpha:.3g} rows per column theory loses the "
                 f"classes beyond {self._limit.share:.1%}, and rows out of fold look like {self._likely:.0%}."
@@ -226,9 +233,10 @@ class SoftSelectionClassifier(_SelectionClassifier):
         outlier_fraction_interval_: an interval that holds the share with a probability of about 80% if classes have
             the assumed shape: from rows that the centres were not fitted to. In most tables they have not, rows in long
             tails are called outliers, too, and the share is too large: `SelectionClassifier` assumes less.
-        told_: whether the data tell the share: whether that interval is narrow, and theory says that the classes can be
-            found among so many outliers with so few rows for each column (`quenched.outliers.transitions` at the
-            estimated parameters; computed when it is first asked for).
+        told_: whether the data tell the share: whether that interval is narrow, rows out of fold lie about their
+            centres as the assumed shape says and those that look like outliers are not tails of their own class, and
+            theory says that the classes can be found among so many outliers with so few rows for each column
+            (`quenched.outliers.transitions` at the estimated parameters; computed when it is first asked for).
         clump_: the training rows in a tight ball of one label, apart from all others `[n]`. If there is one, there is a
             warning, and their probability is one half.
         alternative_: the probabilities without that ball, or by another selection that explains the table about as

@@ -19,6 +19,7 @@ from scipy.special import expit
 from quenched.core.types import Outcome
 from quenched.outliers.learner.doubts import find_clump
 from quenched.outliers.learner.fit import Fitted
+from quenched.outliers.learner.goodness import JUDGED, Goodness, Places, find_change, find_places, judge
 from quenched.outliers.learner.select import APART, CLOSE, TEMPER, shortest, split
 
 FOLDS = 5
@@ -42,6 +43,7 @@ class Evidence:
         clump: rows in a tight ball of one label, apart from all others `[n]`.
         alternative: the probabilities by another selection that explains the table about as well `[n]`, or None.
         weight: the probability of the alternative, one half at most.
+        goodness: how well the model describes rows out of fold.
     """
 
     interval: tuple[float, float]
@@ -49,6 +51,7 @@ class Evidence:
     clump: np.ndarray
     alternative: np.ndarray | None
     weight: float
+    goodness: Goodness = dataclasses.field(default_factory=Goodness)
 
     def mix(self, outlier: np.ndarray) -> np.ndarray:
         """The probabilities of a fit with those of the alternative; in a ball nothing tells."""
@@ -86,11 +89,12 @@ def weigh_evidence(
         alternative, weight = _find_other(fit, Z, X, y, codes, omega, fitted)
     if share is not None:
         return Evidence((share, share), share, clump, alternative, weight)
-    interval, likely = _find_share(fit, X, y, codes, omega, generator)
+    interval, likely, goodness = _find_share(fit, X, y, codes, omega, generator)
+    goodness = goodness._replace(change=find_change(fitted, X, codes, omega, generator))
     low, high = (min(interval[0], fitted.outlier_fraction), max(interval[1], fitted.outlier_fraction))
     if clump.any():
         high = min(1.0, high + float(omega[clump].sum() / omega.sum()))
-    return Evidence((low, high), likely, clump, alternative, weight)
+    return Evidence((low, high), likely, clump, alternative, weight, goodness)
 
 
 def _level(fitted: Fitted, X: np.ndarray, y: np.ndarray, codes: np.ndarray, omega: np.ndarray) -> float:
@@ -127,15 +131,24 @@ def _find_other(
 
 def _find_share(
     fit: FitSome, X: np.ndarray, y: np.ndarray, codes: np.ndarray, omega: np.ndarray, generator: np.random.Generator
-) -> tuple[tuple[float, float], float]:
-    """The interval of the share and the likeliest one, by rows out of fold; anything where rows are too few."""
+) -> tuple[tuple[float, float], float, Goodness]:
+    """Interval of the share, the likeliest one, and whether the model fits, by rows out of fold; anything if few."""
     if np.bincount(codes).min() < 4:
-        return (0.0, 1.0), float("nan")
-    r = np.empty(len(X))
-    for rows, judged in split(codes, len(X), FOLDS, generator):
+        return (0.0, 1.0), float("nan"), Goodness()
+    r, places = np.empty(len(X)), Places(*np.zeros((4, len(X))))
+    folds, asked = split(codes, len(X), FOLDS, generator), generator.permutation(len(X)) < JUDGED
+    for rows, judged in folds:
         if np.all(X[rows] == X[rows[0]]):
-            return (0.0, 1.0), float("nan")
-        r[judged] = fit(rows, None).log_ratios(X[judged])[np.arange(len(judged)), codes[judged]]
+            return (0.0, 1.0), float("nan"), Goodness()
+        found, some = fit(rows, None), judged[asked[judged]]
+        r[judged] = found.log_ratios(X[judged])[np.arange(len(judged)), codes[judged]]
+        for mine, theirs in zip(places, find_places(found, X[some], codes[some], generator), strict=True):
+            mine[some] = theirs
     with np.errstate(divide="ignore"):
         support = np.logaddexp(np.log1p(-SHARES)[:, None] + r, np.log(SHARES)[:, None]) @ omega
-    return shortest(SHARES, np.exp(TEMPER * (support - support.max()))), float(SHARES[int(np.argmax(support))])
+    interval = shortest(SHARES, np.exp(TEMPER * (support - support.max())))
+    return (
+        interval,
+        float(SHARES[int(np.argmax(support))]),
+        judge(Places(*(one[asked] for one in places)), omega[asked]),
+    )
