@@ -112,7 +112,8 @@ class InsensitiveNoise(Noise):
         d, slope, size = float(self.width), float(self.slope), np.abs(residual)
         u = size - float(self.epsilon)
         slopes = slope * np.sign(residual) * np.clip(u / d, 0.0, 1.0)
-        return np.asarray(self.energy(residual)), slopes, np.where((u > 0) & (u < d), slope / d, 0.0)
+        energies = np.asarray(type(self).energy(self, residual))
+        return energies, slopes, np.where((u > 0) & (u < d), slope / d, 0.0)
 
 
 class LaplaceNoise(InsensitiveNoise):
@@ -254,7 +255,8 @@ class NoisyData(RowData):
 
     def expand_rows(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Closed forms of the noise."""
-        energy, slope, bend = self.noise.expand(np.asarray(self.targets) - values)
+        noise = self.noise
+        energy, slope, bend = type(noise).expand(noise, np.asarray(self.targets) - values)
         return energy, -slope, bend
 
 

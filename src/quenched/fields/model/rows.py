@@ -189,10 +189,10 @@ class RowData(Likelihood):
 
     def expand(self, link: Link, field: np.ndarray) -> tuple[float, np.ndarray, RowCurvature]:
         """Energy, gradient and curvature of the data on the host."""
-        field = np.asarray(field, dtype=np.float64)
-        energies, slopes, bends = self.expand_rows(np.asarray(self.values(field)))
+        field, kind = np.asarray(field, dtype=np.float64), type(self)  # Equinox is slow to bind methods
+        energies, slopes, bends = kind.expand_rows(self, np.asarray(kind.values(self, field)))
         w = np.ones(len(energies)) if self.weights is None else np.asarray(self.weights)
-        S = self.design(field.shape)
+        S = kind.design(self, field.shape)
         gradient = S.T @ (slopes * (w[:, None] if slopes.ndim == 2 else w))
         bends = bends * w.reshape(-1, *[1] * (bends.ndim - 1))
         return float(w @ energies), gradient.reshape(field.shape), RowCurvature(S, bends)

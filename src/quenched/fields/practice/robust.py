@@ -36,7 +36,8 @@ MODES = {1: 60, 2: 120}
 STRENGTHS = 10.0 ** np.arange(-9.0, 4.01, 0.5)
 """Strengths that are tried, of values of unit size."""
 SCALES, COARSE = 2.0 ** np.arange(-10.0, 2.01, 0.125), 4
-"""Scales of the noise that are tried, in units of the spread of the values; at first every so many-th."""
+"""Scales of the noise that are tried, in units of the spread of the values; at first every so many-th. Where few rows
+leave the scale open, those up to as far apart as it is known are enough: the evidence is smooth."""
 BEGIN = 1e-2, 0.5
 """Strength and scale at which the search begins."""
 LOST = 4.0
@@ -80,6 +81,12 @@ def _moments(loss: str) -> tuple[float, float]:
     energy, slope, _ = noise.expand(r)
     p = np.exp(-energy)
     return float(integrate.simpson(p * r**2, x=r)), float(integrate.simpson(p * slope**2, x=r))
+
+
+def _scales(n: float) -> np.ndarray:
+    """Those of `SCALES` that are no further apart than the deviation, $n^{-1/2}$, to which n rows tell the logarithm."""
+    apart = n**-0.5 / np.log(SCALES[1] / SCALES[0])
+    return SCALES[:: int(np.clip(2.0 ** np.floor(np.log2(apart)), 1, COARSE))]
 
 
 def noise(loss: str, count: int, random: np.random.RandomState) -> np.ndarray:
@@ -204,7 +211,7 @@ def learn(
         raise InputError("Argument `X` must hold more different rows than there are free polynomials, but the "
                          f"n_samples={len(rows)} rows do not decide them.")  # fmt: skip
     strengths = STRENGTHS if strength is None else np.array([strength * size**2])
-    scales = SCALES if noise is None else np.array([np.sqrt(noise / unit) / size])
+    scales = _scales(float(weights.sum())) if noise is None else np.array([np.sqrt(noise / unit) / size])
     weighed = [search.weigh(strengths, scales) for search in searches]
     orders = []
     for search, found in zip(searches, weighed, strict=True):
