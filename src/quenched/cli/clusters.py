@@ -52,7 +52,7 @@ def show(result: xr.Dataset, console: Console, *, found: FittedClusters, table: 
     screen.titled(
         console, "splits, each a valley between two groups", screen.grid(
             ("real", ("yes" if one else "no" for one in seen)),
-            ("p", (f"{p:.2g}" for p in result["p"].values)),
+            ("p", (digits.chance(p) for p in result["p"].values)),
             ("shares", (" + ".join(f"{s:.0%}" for s in result["share"].values[k]) for k in result["into"].values)),
             ("distance", (f"{x:.1f}" for x in result["separation"].values)),
             ("rows needed", needed),

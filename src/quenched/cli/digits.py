@@ -11,6 +11,8 @@ MOST_DECIMALS = 9
 """Decimals beyond which a number is written with a power of ten."""
 GROUPED, POWERS = 1e3, 1e12
 """Where separators of thousands begin, and where powers of ten do."""
+SMALLEST_P = 1e-4
+"""The law of a p-value is not known so far out that smaller ones would mean anything."""
 
 
 def number(value: Any, digits: int = 4, *, zeros: bool = True) -> str:
@@ -21,6 +23,11 @@ def number(value: Any, digits: int = 4, *, zeros: bool = True) -> str:
     if GROUPED <= abs(x) < POWERS:
         return f"{x:,.0f}"
     return f"{x:{'#' if zeros else ''}.{digits}g}".rstrip(".")
+
+
+def chance(p: Any) -> str:
+    """A p-value."""
+    return f"{float(p):.2g}" if p >= SMALLEST_P else f"below {SMALLEST_P:g}"
 
 
 def with_error(value: Any, error: Any) -> str:

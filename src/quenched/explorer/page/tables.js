@@ -131,7 +131,7 @@ async function cluster() {
   pair = [answer.best[0], answer.best[1] ?? answer.best[0]];
   scatter();
   const real = answer.splits.filter((one) => one.seen);
-  parts.clusters.note.textContent = answer.count === 1 ? "One cluster: no split is certain." : `${answer.count} clusters, of ${answer.shares.map((v) => `${Math.round(100 * v)}%`).join(", ")} of the rows; ${real.map((one) => `p = ${number(one.p, 2)}`).join(", ")} for the splits.`;
+  parts.clusters.note.textContent = answer.count === 1 ? "One cluster: no split is certain." : `${answer.count} clusters, of ${answer.shares.map((v) => `${Math.round(100 * v)}%`).join(", ")} of the rows; ${real.map((one) => `${one.p < 1e-4 ? "p < 0.0001" : `p = ${number(one.p, 2)}`}`).join(", ")} for the splits.`;
 }
 
 function scatter() {

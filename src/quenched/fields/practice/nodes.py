@@ -14,6 +14,7 @@ A category has shares: counted, given another category counted for each, given a
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 
 import numpy as np
@@ -40,22 +41,22 @@ WORTH = 1.0
 """What the logarithm of the evidence must gain by a parent."""
 
 
-class Rest:
+class Rest(abc.ABC):
     """The density of what a linear function leaves, given the parent."""
 
     log_evidence: float
 
+    @abc.abstractmethod
     def log_density(self, e: np.ndarray, parent: np.ndarray) -> np.ndarray:
         """Of each row."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def variance(self, e: np.ndarray, parent: np.ndarray) -> np.ndarray:
         """Of the log-density of each row."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def draw(self, parent: np.ndarray, below: np.ndarray, above: np.ndarray) -> np.ndarray:
         """What has some share below."""
-        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,7 +184,7 @@ class Split(Rest):
 
 
 @dataclasses.dataclass(frozen=True)
-class Node:
+class Node(abc.ABC):
     """A column given those before it.
 
     Attributes:
@@ -198,17 +199,17 @@ class Node:
     log_evidence: float
     gain: float
 
+    @abc.abstractmethod
     def log_density(self, rows: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Of each row."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def variance(self, rows: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Of the log-density of each row."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def draw(self, rows: np.ndarray, scores: np.ndarray, random: np.random.RandomState) -> None:
         """Write values, and their scores, into rows that hold the columns before it."""
-        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True)
