@@ -86,3 +86,11 @@ def test_an_animation_is_a_gif_with_all_its_frames_or_a_sentence(tmp_path, monke
         moving.save(tmp_path / "moving.mp4")
     with pytest.raises(InputError, match="must be a control that takes several values, such as alpha"):
         quenched.plot(curve, variables="error", animate="rate")
+
+
+def test_a_tree_of_one_cluster_says_that_no_split_is_certain():
+    one = splits(source="clusters").isel(component=[0]).assign(seen=("split", [False, False]))
+    figure = quenched.plot(one.assign(leaf=("component", [0]), p=("split", [0.57, 0.81])))
+    said = " ".join(text.get_text() for text in figure.findobj(lambda artist: hasattr(artist, "get_text")))
+    assert "One cluster: of 2 splits that were tried none is certain (least p 0.57)." in said
+    assert "p: of no valley" not in said

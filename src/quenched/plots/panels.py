@@ -127,8 +127,10 @@ def show_doubtful(data: xr.Dataset) -> Panel:
     a, n = data.attrs, data.sizes["rank"]
     low, high, share = (n * float(a[f"outlier_fraction{end}"]) for end in ("_low", "_high", ""))
     ends, note = np.array([0.0, 1.0]), plain(a.get("sentence", ""), LONGEST_REASON)
-    series = [Series("rows", Kind.theory, data["rank"].values, data["outlier_probability"].values)]
-    if a.get("told"):
+    told = a.get("told")
+    rows = data["rank"].values, data["outlier_probability"].values
+    series = [Series("rows" if told else "", Kind.theory, *rows)]  # a line alone needs no name
+    if told:
         band = Series("estimated number of outliers (80% interval)", Kind.band, np.array([low, high]), ends)
         edges = {"low": np.zeros(2), "high": np.ones(2)}
         series.insert(0, dataclasses.replace(band, **edges))
@@ -263,6 +265,8 @@ def show_tree(data: xr.Dataset) -> Panel:
     """The axes of an annealing: clusters as branches that split while the width falls; see `paint_tree`."""
     if data.attrs["source"] == "clusters":
         words, note = "splits", "p: of no valley between the two. Percentages and thickness: share of the rows."
+        if not data.sizes["split"]:
+            words, note = "", f"One cluster: {data.attrs['left_out'] or 'one Gaussian describes the rows.'}"
         return Panel("cluster", words, (), ylim=(0.0, data.sizes["split"] + 1.0), note=note)
     unit = "share of each feature's variance" if data.attrs.get("relative") else "a variance"
     words, note = f"width at which a cluster splits ({unit})", "Percentages and thickness: share of the rows."
@@ -273,7 +277,10 @@ def show_tree(data: xr.Dataset) -> Panel:
 
 def seen_splits(data: xr.Dataset) -> xr.Dataset:
     """A tree of clusters without the splits that are none, each split at a height of its own."""
-    data = data.isel(split=data["seen"].values)
+    tried, least = data.sizes["split"], float(data["p"].values.min(initial=1.0))
+    words = f"of {tried} splits that were tried none is" if tried > 1 else "the one split that was tried is not"
+    left_out = f"{words} certain (least p {least:.2g})." if tried else ""
+    data = data.isel(split=data["seen"].values).assign_attrs(left_out=left_out)
     return data.assign(width=("split", data.sizes["split"] - np.arange(data.sizes["split"], dtype=float)))
 
 

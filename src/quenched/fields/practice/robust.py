@@ -84,7 +84,7 @@ def _moments(loss: str) -> tuple[float, float]:
 
 
 def _scales(n: float) -> np.ndarray:
-    """Those of `SCALES` that are no further apart than the deviation, $n^{-1/2}$, to which n rows tell the logarithm."""
+    """Those of `SCALES` no further apart than the deviation, $n^{-1/2}$, to which n rows tell their logarithm."""
     apart = n**-0.5 / np.log(SCALES[1] / SCALES[0])
     return SCALES[:: int(np.clip(2.0 ** np.floor(np.log2(apart)), 1, COARSE))]
 
