@@ -57,6 +57,12 @@ def test_help_and_version_answer_without_loading_anything_heavy():
     assert all(name in done.stdout for name in ("curve", "simulate", "forecast", "reproduce", "demo"))
 
 
+def test_the_package_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "quenched", "frecast"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Did you mean 'forecast'?" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("used", "left_out"),
     [
