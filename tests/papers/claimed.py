@@ -8,7 +8,7 @@ import numpy as np
 
 from quenched.core.claims import Check, Verdict
 from quenched.core.figures import Kind, comparison
-from quenched.plots.drawing import MOST_LINES
+from quenched.plots.legends import MOST_LINES
 
 COMPARISONS = ("below", "above", "near", "apart")
 DATA = (Kind.simulation, Kind.cloud, Kind.row, Kind.mark)

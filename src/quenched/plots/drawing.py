@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
@@ -11,51 +10,24 @@ import numpy as np
 import xarray as xr
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
-from matplotlib.transforms import ScaledTranslation
 
 from quenched.core import checks, figures
-from quenched.core.figures import Kind, Panel, Scale, Series
+from quenched.core.figures import Kind, Panel, Series
 from quenched.core.types import InputError
-from quenched.plots import animation, choice, panels, phases, words
+from quenched.plots import animation, choice, frame, legends, panels, phases, words
 from quenched.plots.animation import Animation
-from quenched.plots.choice import ABSENT
 from quenched.plots.series import (
     DASHES,
     GREY,
     MARKERS,
     PALETTE,
-    SHAKY,
     draw_image,
     draw_series,
     mark_unsettled,
     write_words,
 )
-
-MOST_LABELS = 14
-"""Entries of a legend before it is thinned."""
-MOST_LINES = 8
-"""Lines of a panel that are told apart by more than their shade; of more the rest is faint."""
-SHORT_LABEL = 26
-"""Longest entry of a legend beside the axes; longer ones go below."""
-LONGEST_LABEL = 40
-"""Longest label of an ordinate in one line."""
-BELOW = 0.55
-"""Inches from the axes down to a legend of their own: below ticks and label."""
-MOST_ROWS, ROW = 4, 0.21
-"""Rows of a legend below the axes for which a figure has room, and the inches that each further one adds."""
-NOTE_WIDTH = 98
-"""Characters in a line of a note."""
-TICKS = {4: (1,), 2: (1, 3), 1: (1, 2, 5), 0.5: (1, 1.5, 2, 3, 5, 7), 0: ()}
-"""Decades of a logarithmic axis, and its ticks within a decade; an axis below half a decade is like a linear one."""
-LOWEST_PLAIN, HIGHEST_PLAIN = 1e-3, 1e7
-"""Numbers between these are written without powers of ten."""
-
 
 OWN_PANELS: dict[str, Callable[[xr.Dataset], Panel | list[Panel]]] = {
     "calibration": panels.show_calibration,
@@ -78,7 +50,6 @@ PAINTED = {
 ABSCISSAE = {"forecast": "examples", "forecasts": "examples", "lines": "alpha"}
 """What is on the abscissa of these."""
 
-_Entries = dict[str, tuple[Any, ...]]
 _Inks = dict[str, tuple[Any, str]]
 """The colour and the marker of each group."""
 
@@ -273,51 +244,24 @@ def _render(title: str, panels: Sequence[Panel], axes: list[Axes], *, own: bool)
     figure = axes[0].get_figure(root=True)
     assert figure is not None
     inks: _Inks = {}
-    legends: list[_Entries] = []
-    key: _Entries = {}
+    found: list[legends.Entries] = []
+    key: legends.Entries = {}
     scales = _image_limits(panels)
-    solid = any(_is_solid(series) for panel in panels for series in panel.series if series.kind is Kind.theory)
+    solid = any(legends.is_solid(series) for panel in panels for series in panel.series if series.kind is Kind.theory)
     for panel, ax in zip(panels, axes, strict=True):
         _choose_inks(inks, panel.series)
-        legends.append(_paint(ax, panel, inks, scales))
-        key |= _key(panel, solid=solid)
+        found.append(_paint(ax, panel, inks, scales))
+        key |= legends.make_key(panel, solid=solid)
     if not own:
-        for ax, legend in zip(axes, legends, strict=True):
-            _legend(ax, legend | key, "best", columns=1)
+        for ax, legend in zip(axes, found, strict=True):
+            legends.write(ax, legend | key, "best", columns=1)
         return figure
     if title and len(axes) == 1 and not panels[0].title:
         axes[0].set_title(title, fontsize=13, pad=10)
     elif title:
         figure.suptitle(title, fontsize=13)
-    _place_legends(figure, axes, legends, key, beside=all(panel.right is None for panel in panels))
+    legends.place(figure, axes, found, key, beside=all(panel.right is None for panel in panels))
     return figure
-
-
-def _place_legends(figure: Figure, axes: list[Axes], legends: list[_Entries], key: _Entries, *, beside: bool) -> None:
-    """Beside one panel, if there is room; below several: together if they share entries, or each below its own."""
-    every = {name: entry for legend in legends for name, entry in legend.items()}
-    shared = sum(map(len, legends)) > len(every) and len(every) <= MOST_LABELS
-    wide = float(figure.get_size_inches()[0])
-    if beside and len(axes) == 1 and max(map(len, every | key), default=0) <= SHORT_LABEL:
-        _legend(figure, every | key, "outside right upper", columns=1)
-    elif len(axes) == 1 or shared:
-        _legend(figure, every | key, "outside lower center", columns=_columns(every | key, wide))
-    else:
-        narrow = wide / len({ax.get_position().x0 for ax in axes})
-        rows = -(-len(key) // _columns(key, wide)) + max(-(-len(one) // _columns(one, narrow)) for one in legends)
-        figure.set_figheight(figure.get_figheight() + ROW * max(0, rows - MOST_ROWS))
-        _legend(figure, key, "outside lower center", columns=_columns(key, wide))
-        for ax, legend in zip(axes, legends, strict=True):
-            columns = _columns(legend, narrow)
-            below = ax.transAxes + ScaledTranslation(0, -BELOW, figure.dpi_scale_trans)
-            anchor = {"bbox_to_anchor": (0.5, 0.0), "bbox_transform": below}
-            _legend(ax, legend if len(legend) > 1 else {}, "upper center", columns=columns, **anchor)
-
-
-def _columns(entries: _Entries, inches: float) -> int:
-    """How many columns of a legend fit."""
-    longest = max((len(name.replace("$", "").replace("_{", "")) for name in entries), default=0)
-    return max(1, min(len(entries), int(inches * 11 / (longest + 7))))
 
 
 def _choose_inks(inks: _Inks, every: Sequence[Series]) -> None:
@@ -334,11 +278,6 @@ def _choose_inks(inks: _Inks, every: Sequence[Series]) -> None:
         inks[group] = colour, MARKERS[(i + len(taken)) % len(MARKERS)]
 
 
-def _spread(names: Sequence[str], most: int) -> list[str]:
-    """Some of many names, evenly spread."""
-    return [names[int(i)] for i in np.unique(np.linspace(0, len(names) - 1, most).astype(int))]
-
-
 def _image_limits(panels: Sequence[Panel]) -> dict[str, tuple[float, float]]:
     """The ends of the colour scale of each quantity: its images share them, so that they can be compared."""
     ends: dict[str, tuple[float, float]] = {}
@@ -349,16 +288,16 @@ def _image_limits(panels: Sequence[Panel]) -> dict[str, tuple[float, float]]:
     return ends
 
 
-def _paint(ax: Axes, panel: Panel, inks: _Inks, scales: dict[str, tuple[float, float]]) -> _Entries:
+def _paint(ax: Axes, panel: Panel, inks: _Inks, scales: dict[str, tuple[float, float]]) -> legends.Entries:
     """Draw one panel and return the entries of its legend."""
-    entries: _Entries = {}
-    later: _Entries = {}
+    entries: legends.Entries = {}
+    later: legends.Entries = {}
     labels = list(dict.fromkeys(series.label for series in panel.series))
     references = [series.label for series in panel.series if series.kind is Kind.reference]
     theories = [series for series in panel.series if series.kind is Kind.theory]
     lines = list(dict.fromkeys(series.label for series in theories))
     crowded = len({series.colour_of for series in theories}) > len(PALETTE)
-    marked = _spread(lines, MOST_LINES) if crowded else []
+    marked = legends.spread(lines, legends.MOST_LINES) if crowded else []
     for series in panel.series:
         colour, marker = inks.get(series.colour_of, (GREY, "o"))
         if series.kind is Kind.image:
@@ -378,112 +317,5 @@ def _paint(ax: Axes, panel: Panel, inks: _Inks, scales: dict[str, tuple[float, f
         if series.label:
             chosen[series.label] = (*chosen.get(series.label, ()), handle)
         mark_unsettled(ax, series, colour)
-    _dress(ax, panel)
-    if marked or len(entries) > MOST_LABELS:  # thin the legend, and say so
-        kept = marked or _spread(list(entries), MOST_LINES)
-        left = len([name for name in entries if name in lines]) - len(kept) if marked else len(entries) - len(kept)
-        rest = {f"and {left} between": (Line2D([], [], color=GREY, lw=0.8, alpha=0.6, ls="-" if marked else "none"),)}
-        others = {name: entry for name, entry in entries.items() if marked and name not in lines}
-        entries = {name: entries[name] for name in kept} | (rest if left else {}) | others
-    return entries | later
-
-
-def _is_solid(series: Series) -> bool:
-    """Whether some of a theory's line is drawn solid."""
-    shaky = np.zeros(np.shape(series.y), bool) if series.unstable is None else np.asarray(series.unstable, bool)
-    return bool(np.any(np.isfinite(np.asarray(series.y, float)) & ~shaky))
-
-
-def _key(panel: Panel, *, solid: bool) -> _Entries:
-    """Legend entries, in grey, for the meaning of lines, points and crosses."""
-    key: _Entries = {}
-    if panel.key and {Kind.theory, Kind.simulation} <= {series.kind for series in panel.series}:
-        if solid:
-            key["theory"] = (Line2D([], [], color=GREY, lw=1.8),)
-        key["simulation ± 1 s.e."] = (Line2D([], [], color=GREY, marker="o", mfc="white", mew=1.3, ms=5.5, ls="none"),)
-    for series in panel.series:
-        if series.unstable is not None and np.any(series.unstable):
-            key[series.dashes if solid else f"theory, {series.dashes}"] = (
-                Line2D([], [], color=GREY, lw=1.8, ls=SHAKY),
-            )
-    words = dict.fromkeys(str(word) for series in panel.series for word in series.marks if word)
-    if words.pop(ABSENT, "") is None:
-        key["no line: no such state"] = (Line2D([], [], ls="none"),)
-    if words:
-        key[" or ".join(words)] = (Line2D([], [], color=GREY, marker="x", ms=7, mew=1.6, ls="none"),)
-    return key
-
-
-def _legend(where: Axes | Figure, entries: _Entries, loc: str, *, columns: int, **options: Any) -> None:
-    """A legend in which line and points of one quantity are one entry."""
-    if not entries:
-        return
-    handles: list[Any] = [  # of an error bar its points: whole bars look crowded in a legend
-        tuple(one.lines[0] if isinstance(one, ErrorbarContainer) else one for one in handles)
-        for handles in entries.values()
-    ]
-    look: dict[str, Any] = {"loc": loc, "frameon": False, "fontsize": 10, "handlelength": 2.2, "columnspacing": 1.6}
-    where.legend(handles, list(entries), ncols=columns, **look, **options)
-
-
-def _dress(ax: Axes, panel: Panel) -> None:
-    """Labels, limits and a light frame."""
-    ax.set_xlabel(panel.x, fontsize=11)
-    ax.set_ylabel(_broken(panel.y), fontsize=11)
-    if panel.title:
-        ax.set_title(panel.title, fontsize=11.5)
-    ax.set(**{f"{name}scale": "log" for name in panel.log})
-    ax.set(**{name: limits for name in ("xlim", "ylim") if (limits := getattr(panel, name))})
-    for name in panel.log:
-        _plain_ticks(ax.xaxis if name == "x" else ax.yaxis)
-    if panel.equal:
-        ax.set_aspect("equal", adjustable="box")
-    ax.tick_params(labelsize=10, direction="out")
-    ax.grid(True, color="#e6e6e6", lw=0.7)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-    if not panel.frame:
-        ax.set_axis_off()
-        ax.margins(0.14)
-    if panel.note:
-        below = {"textcoords": "offset points", "va": "top", "fontsize": 9, "color": GREY}
-        under: Any = ("axes fraction", ax.xaxis.label)  # however many lines the ticks have
-        ax.annotate("\n".join(textwrap.wrap(panel.note, NOTE_WIDTH)), (0, 0), (0, -8), under, **below)
-    if panel.right is not None:
-        _second_scale(ax, panel.right, log="y" in panel.log)
-
-
-def _broken(label: str) -> str:
-    """A long label in two lines, the unit below."""
-    return label.replace(" (", "\n(", 1) if len(label) > LONGEST_LABEL else label
-
-
-def _plain_ticks(axis: Axis) -> None:
-    """Ticks of a logarithmic axis in plain numbers: 200 and 0.45 rather than powers of ten."""
-    low, high = axis.get_view_interval()
-    if not LOWEST_PLAIN <= low < high <= HIGHEST_PLAIN:
-        return
-    decades = np.log10(high / low)
-    few = next(ticks for least, ticks in TICKS.items() if decades > least)
-    axis.set_major_locator(LogLocator(subs=few) if few else MaxNLocator(6, steps=[1, 2, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}" if value < 1e4 else f"{value:,.0f}"))
-    axis.set_minor_formatter(NullFormatter())
-    if decades <= 1:
-        axis.set_minor_locator(NullLocator())
-
-
-def _second_scale(ax: Axes, scale: Scale, *, log: bool) -> None:
-    """A scale on the right that shows another measure of the same quantity."""
-
-    def there(y: Any) -> Any:
-        return scale.factor * np.maximum(y, 0) ** scale.power
-
-    def back(value: Any) -> Any:
-        return (np.maximum(value, 0) / scale.factor) ** (1 / scale.power)
-
-    right = ax.secondary_yaxis("right", functions=(there, back))
-    right.set_ylabel(_broken(scale.label), fontsize=11)
-    right.tick_params(labelsize=10, direction="out")
-    if log:
-        right.yaxis.set_view_interval(*(there(edge) for edge in ax.get_ylim()), ignore=True)
-        _plain_ticks(right.yaxis)
+    frame.dress(ax, panel)
+    return legends.thin(entries, marked, lines) | later
