@@ -90,7 +90,8 @@ def weigh_evidence(
     if share is not None:
         return Evidence((share, share), share, clump, alternative, weight)
     interval, likely, goodness = _find_share(fit, X, y, codes, omega, generator)
-    goodness = goodness._replace(change=find_change(fitted, X, codes, omega, generator))
+    some = generator.permutation(len(X))[:JUDGED]
+    goodness = goodness._replace(change=find_change(fitted, X[some], codes[some], omega[some], generator))
     low, high = (min(interval[0], fitted.outlier_fraction), max(interval[1], fitted.outlier_fraction))
     if clump.any():
         high = min(1.0, high + float(omega[clump].sum() / omega.sum()))
