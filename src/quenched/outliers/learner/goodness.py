@@ -88,7 +88,7 @@ def _draw(fitted: Fitted, k: int, generator: np.random.Generator, number: int = 
     good = ((1 + 1 / known) / fitted.gamma) ** 0.5 * generator.standard_normal((number - bad, N))
     far = (fitted.spread / fitted.gamma) ** 0.5 * generator.standard_normal((bad, N))
     if shapes is not None:
-        good, far = good @ np.linalg.inv(shapes.classes[k]), far @ np.linalg.inv(shapes.outliers)
+        good, far = good @ shapes.inverses[k], far @ shapes.inverses[-1]
     return np.concatenate([fitted.centres[k] + good, fitted.midpoint + far])
 
 

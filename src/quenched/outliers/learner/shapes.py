@@ -9,6 +9,7 @@ sphere and many rows their own covariance.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,11 @@ class Shapes:
     classes: np.ndarray  # [K, N, N] rows are multiplied by these, one for each class
     outliers: np.ndarray  # [N, N] the same for outliers
     volumes: np.ndarray  # [K] logarithm of the volume of a class's unit, in those of the outliers
+
+    @functools.cached_property
+    def inverses(self) -> np.ndarray:
+        """What leads from the units of each class, and last from those of the outliers, back `[K + 1, N, N]`."""
+        return np.linalg.inv(np.concatenate([self.classes, self.outliers[None]]))
 
     def into(self, Z: np.ndarray, k: int) -> np.ndarray:
         """Rows in the units of a class."""
