@@ -188,6 +188,8 @@ def _classes(y: np.ndarray) -> np.ndarray:
 
     if np.any(pd.isna(y)) or (y.dtype.kind == "f" and not np.all(np.isfinite(y))):
         raise InputError("Argument `y` must have a class in each row, but some are missing or infinite.")
+    if y.dtype.kind == "O" and 0 < np.sum([isinstance(value, str) for value in y]) < len(y):
+        raise InputError("Argument `y` must have either words or numbers for classes, but it has both.")
     values, counts = np.unique(y if y.dtype.kind != "O" else y.astype(str), return_counts=True)
     if len(values) < 2:
         raise InputError(f"Argument `y` must have two or more classes, but all rows are of class {values[0]}.")
