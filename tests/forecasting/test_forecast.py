@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import IsolationForest
+from sklearn.ensemble import IsolationForest, StackingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import accuracy_score, make_scorer
@@ -182,6 +182,13 @@ def test_frames_and_sparse_matrices_are_taken_as_they_are(classes):
     dense, thin = (quenched.forecast(Ridge(2.0, solver="lsqr"), Z, VALUES, examples=few, groups=np.arange(240),
                                      random_state=0) for Z in (X, sparse.csr_matrix(X)))  # fmt: skip
     np.testing.assert_allclose(thin.error, dense.error, rtol=1e-3)
+
+
+def test_a_stack_is_forecast_though_it_predicts_only_when_fitted():
+    stack = StackingRegressor([("flat", DummyRegressor()), ("line", LinearRegression())], cv=2)
+    assert not hasattr(stack, "predict")
+    answer = quenched.forecast(stack, X, VALUES, random_state=0)
+    assert answer.attrs["grade"] == "A"
 
 
 def test_what_cannot_be_forecast_is_refused_or_rough():

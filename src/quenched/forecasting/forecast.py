@@ -142,13 +142,13 @@ def _predicts_classes(estimator: Any) -> bool:
         raise InputError(
             f"Argument `estimator` must be an estimator with `fit`, as Ridge(), but {estimator!r} was given."
         )
-    if not hasattr(estimator, "predict"):
-        raise InputError(f"Argument `estimator` must be an estimator with `predict`, but {estimator!r} has none.")
     try:
         kind = get_tags(estimator).estimator_type
     except AttributeError:
         raise InputError(f"Argument `estimator` must be an estimator of scikit-learn, with tags, but {estimator!r} is "
                          "not: derive its class from `sklearn.base.BaseEstimator`.") from None  # fmt: skip
+    if kind not in ("classifier", "regressor") and not hasattr(estimator, "predict"):  # a stack gets it in `fit`
+        raise InputError(f"Argument `estimator` must be an estimator with `predict`, but {estimator!r} has none.")
     if kind not in ("classifier", "regressor", None):
         raise InputError(f"Argument `estimator` must be a classifier or a regressor, but {estimator!r} is of the kind "
                          f"{kind.replace('_', ' ')}.")  # fmt: skip
