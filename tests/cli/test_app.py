@@ -80,7 +80,7 @@ def test_a_command_loads_what_it_needs_and_no_more(used, left_out):
 def test_help_is_as_wide_as_the_terminal(run, monkeypatch):
     monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 300)
     _, out, _ = run("forecast", "--help")
-    assert "always predicting the mean. A target of words, or of up to ten whole numbers, is a class" in out
+    assert "always predicting the mean. A target of words, or of up to twenty whole numbers, is a class" in out
 
 
 def test_version_and_no_words(run):

@@ -103,6 +103,16 @@ def test_classes_of_few_rows_are_counted_as_they_are(run, tmp_path):
     assert "must hold 5 rows of one class and 2 of another, but the largest have 12 and 1" in err
 
 
+def test_classes_of_numbers_come_in_the_order_of_numbers(run, tmp_path):
+    path, grade = tmp_path / "grades.csv", np.repeat([2, 9, 10, 11], 10)
+    pd.DataFrame({"a": grade + np.linspace(0, 0.5, 40), "grade": grade}).to_csv(path, index=False)
+    code, said, _ = run("classify", path, "--target", "grade", "--rule", "lvq1")
+    assert code == 0
+    assert "40 rows, 1 column, 4 classes" in " ".join(said.split())
+    first = [line.split()[0] for line in said.splitlines() if line.strip()]
+    assert [word for word in first if word.isdigit()] == ["2", "9", "10", "11"] * 2
+
+
 def test_an_energy_has_a_name_and_no_theory(run):
     assert {"glvq", "gmlvq", "rslvq", "lvq1"} <= set(options.find_science("prototypes").rules)
     code, _, err = run("curve", "prototypes", "--rule", "glvq", "--alpha", "2")

@@ -70,6 +70,17 @@ def test_the_density_of_a_column_is_told_drawn_and_saved(run, data, tmp_path):
     assert (imread(tmp_path / "p.png")[..., :3] < 0.9).any()
 
 
+def test_a_mixture_of_gaussians_is_called_so(run, tmp_path):
+    draw = np.random.default_rng(0)
+    lines = [f"{x:.9f}" for x in np.append(draw.normal(0, 0.01, 150), draw.normal(5, 1, 150))]
+    (tmp_path / "two.csv").write_text("\n".join(["y", *lines]) + "\n")
+    model = FieldDensity().fit(np.array(lines, float))
+    assert model.components_ > 1
+    code, out, _ = run("density", tmp_path / "two.csv", "--column", "y")
+    assert code == 0
+    assert f"Chosen by evidence: a mixture of {model.components_} Gaussians." in " ".join(out.split())
+
+
 def test_the_picture_has_the_density_its_band_where_rows_are_and_a_histogram(run, data, tmp_path):
     path, _, price = data
     run("density", path, "--column", "price", "--out", tmp_path / "p.nc")

@@ -61,6 +61,8 @@ def test_several_models_stand_in_one_table_with_the_winner(told):
     ("words", "said"),
     [
         (("--target", "word", "--model", "gp,knn"), "must have numbers to predict"),
+        (("--target", "price", "--model", "logistic"), "must have classes to predict, but price is a number"),
+        (("--target", "word"), "these are classes: take --model forest"),
         (("--target", "price", "--model", "trees"), "must be one of"),
         (("--target", "price", "--model", "ridge", "--rmse", "3"), "must come with --model gp alone"),
     ],

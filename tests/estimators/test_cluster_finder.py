@@ -62,6 +62,19 @@ def test_draws_of_one_gaussian_give_another_p():
     assert "p_gaussian" not in ClusterFinder(components=2, random_state=0).fit(X).splits_
 
 
+def test_a_column_that_never_varies_changes_nothing(three):
+    X, _, model = three
+    more = np.insert(X, 1, 5.0, axis=1)
+    found = ClusterFinder(random_state=0).fit(more)
+    np.testing.assert_array_equal(found.predict(more), model.labels_)
+    np.testing.assert_allclose(found.predict_proba(more), model.predict_proba(X), rtol=1e-9, atol=1e-12)
+
+
+def test_two_narrow_spikes_are_two_clusters():
+    spikes = np.repeat([0.0, 1.0], 100) + 1e-9 * np.random.default_rng(0).normal(size=200)
+    assert ClusterFinder(random_state=0).fit(spikes[:, None]).n_clusters_ == 2
+
+
 def test_weights_are_repetitions(three):
     X, _, _ = three
     times = np.random.default_rng(0).integers(0, 3, len(X))
@@ -82,5 +95,7 @@ def test_weights_are_repetitions(three):
 def test_bad_input_raises_one_sentence(given, sentence):
     with pytest.raises(InputError, match=sentence):
         ClusterFinder(**given).fit(np.random.default_rng(0).normal(size=(30, 2)))
+    with pytest.raises(InputError, match="must hold at least 3 rows, but it has n_samples=2"):
+        ClusterFinder().fit(np.arange(4.0).reshape(2, 2))
     with pytest.raises(InputError, match="must hold different rows, but those of n_samples=30 are the same"):
         ClusterFinder().fit(np.ones((30, 2)))

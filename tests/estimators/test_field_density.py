@@ -143,6 +143,8 @@ def test_a_middle_without_width_warns():
 BAD = {
     "no data": (FieldDensity(), [], {}, "minimum of 1 is required"),
     "one row": (FieldDensity(), [1.0], {}, "at least two different values .* but all n_samples=1 values"),
+    "tiny": (FieldDensity(), 1e-200 * np.arange(9.0), {}, "differ by 1e-150 at least"),
+    "rounding": (FieldDensity(), 1e16 + np.arange(0.0, 40, 2), {}, "differ by more than rounding .* 1e\\+16"),
     "one repeated value": (FieldDensity(), np.full(9, 2.5), {}, "at least two different values .* are 2.5"),
     "one repeated value in a column": (FieldDensity(), np.stack([X, 0 * X], axis=1), {}, "of column 1 are 0"),
     "nan": (FieldDensity(), [1.0, np.nan, 2.0], {}, "NaN"),

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
+from scipy import stats
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
@@ -155,6 +156,18 @@ def test_scikit_learn_checks_with_many_columns(name):
 
 
 FRAME = pd.DataFrame({"a": X[:40, 0], "word": ["u", "v"] * 20})
+
+
+@pytest.mark.parametrize("image", [lambda x: 32 + 1.8 * x, np.exp, np.sin])
+def test_a_function_of_another_column_is_known_on_new_rows(image):
+    draw = np.random.default_rng(0)
+    rows, new = (np.column_stack([x, image(x[:, 0])]) for x in (draw.normal(size=(n, 3)) for n in (250, 200)))
+    model = FieldDensity().fit(rows)
+    alone = stats.norm.logpdf(new[:, :3]).sum(axis=1).mean()  # of the first three columns
+    assert model.score(rows) > model.log_evidence_ / len(rows)
+    assert model.score(new) > alone + 4
+
+
 BAD = {
     "points": (FieldDensity(points=30), X, "`points` must be None for a tree"),
     "order": (FieldDensity(order=2), X, "`order` must be None for a tree"),

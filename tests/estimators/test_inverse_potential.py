@@ -158,6 +158,8 @@ def test_the_description_is_drawn(model):
     ({"bounds": (-1.0, 1.0)}, ROWS, "must lie inside `bounds`"),
     ({"bounds": (3.0, -3.0)}, ROWS, "`bounds` must rise"),
     ({"bounds": (ROWS.min(), ROWS.max())}, ROWS, "must be bound inside the grid"),
+    ({"state": 60}, ROWS, "positions that the state may have"),
+    ({}, np.append(ROWS, 1e3), "positions that the state may have"),
     ({"periodic": True}, ROWS, "`bounds` must be two numbers with `periodic`"),
     ({"order": 2}, ROWS, "`order` must be at least 3 without a `reference`"),
     ({"reference": 3}, ROWS, "`reference` must be a function"),

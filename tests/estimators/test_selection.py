@@ -256,3 +256,12 @@ def test_rows_that_lie_together_are_the_models_fault_and_far_ones_are_not():
     bad = rng.random(300) < 0.2
     far = np.where(bad[:, None], 5 * X, X)
     assert SelectionRegressor().fit(far, np.where(bad, 3 * rng.normal(size=300), y)).used_
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 0, 1], [1, 1, *[0] * 38], [1, 1, 2, 2, *[0] * 36]])
+def test_classes_of_two_rows_are_enough(labels):
+    rows = np.random.default_rng(0).normal(size=(len(labels), 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SelectionClassifier().fit(rows, labels)
+    assert np.all(np.isfinite(model.outlier_probability_))

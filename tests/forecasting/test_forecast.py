@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import IsolationForest
+from sklearn.ensemble import IsolationForest, StackingRegressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -108,6 +111,23 @@ def test_leave_one_out_of_linear_models_is_what_scikit_learn_finds_row_by_row():
     assert linear.leave_one_out(GaussianNB(), measure.Rows(X, VALUES, None, False), error) is None
 
 
+@pytest.mark.parametrize(
+    ("model", "scale"),
+    [
+        (LinearRegression(), np.array([1e9, 1.0, 1.0, 1.0])),  # leaves all columns but the largest out
+        (Ridge(1.0, solver="sag", max_iter=1, random_state=0), np.array([100.0, 1.0, 1.0, 1.0])),  # stops early
+        (LinearRegression(), 1e-180),  # squares underflow
+    ],
+)
+def test_leave_one_out_is_exact_or_there_is_none(model, scale):
+    error = errors.error_of(None, False, float(np.std(VALUES)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = linear.leave_one_out(model, measure.Rows(X * scale, VALUES, None, False), error)
+        left = VALUES - cross_val_predict(model, X * scale, VALUES, cv=LeaveOneOut())
+    assert found is None or found.error == pytest.approx(np.mean(left**2) / np.var(VALUES), rel=1e-6)
+
+
 def test_linear_regression_is_forecast_as_its_theory_has_it(values):
     # Gaussian inputs: the expected error is noise (1 + d / (m - d - 2)), with d + 1 numbers to fit  [exact]
     m = values.examples.values[3:]
@@ -164,6 +184,13 @@ def test_frames_and_sparse_matrices_are_taken_as_they_are(classes):
     np.testing.assert_allclose(thin.error, dense.error, rtol=1e-3)
 
 
+def test_a_stack_is_forecast_though_it_predicts_only_when_fitted():
+    stack = StackingRegressor([("flat", DummyRegressor()), ("line", LinearRegression())], cv=2)
+    assert not hasattr(stack, "predict")
+    answer = quenched.forecast(stack, X, VALUES, random_state=0)
+    assert answer.attrs["grade"] == "A"
+
+
 def test_what_cannot_be_forecast_is_refused_or_rough():
     ordered = np.linspace(-1, 1, 240)[:, None] + 0 * X
     series = np.sin(np.arange(240) / 15) + 0.1 * VALUES
@@ -195,6 +222,16 @@ def test_an_estimator_may_fail_on_few_rows_but_not_on_many(monkeypatch):
     monkeypatch.setattr(Moody, "fewest", 200)
     with pytest.raises(InputError, match="too few"):
         quenched.forecast(Moody(), X, CLASSES, random_state=0)
+
+
+class Lost(RegressorMixin, BaseEstimator):
+    """Predicts what is no number."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), np.nan)
 
 
 class Bare:
@@ -229,6 +266,8 @@ class Bare:
         ({"estimator": Ridge(), "y": np.ones(240)}, "vary"),
         ({"estimator": Ridge(), "y": np.where(np.arange(240) == 3, np.nan, VALUES)}, "1 of 240 targets"),
         ({"estimator": Ridge(), "y": CLASSES}, "real numbers, because the estimator is a regressor"),
+        ({"estimator": Lost(), "y": VALUES}, "must predict finite numbers"),
+        ({"y": np.where(np.arange(240) % 2, 1, CLASSES.astype(object))}, "either words or numbers"),
         ({"groups": np.arange(3)}, "groups"),
         ({"groups": np.where(np.arange(240) == 3, np.nan, np.arange(240))}, "some are missing"),
         ({"groups": np.arange(240) % 4}, "at least 10 groups"),
@@ -239,6 +278,7 @@ class Bare:
         ({"scoring": ["accuracy"]}, "`scoring` must be the name"),
         ({"scoring": "neg_mean_squared_error"}, "`scoring` must fit the estimator"),
         ({"scoring": lambda fitted, X, y: np.nan}, "`scoring` must give finite numbers"),
+        ({"scoring": make_scorer(accuracy_score)}, "0 at best"),
         ({"executor": 4}, "executor"),
         ({"random_state": "x"}, "random_state"),
         ({"examples": [0]}, "examples"),

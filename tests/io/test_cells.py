@@ -174,7 +174,7 @@ def test_a_class_to_be_predicted_says_what_learns_classes(table):
         path = table("a,y\n" + "".join(f"{i},{word}\n" for i, word in enumerate(words)))
         sentence = refused(path, target="y", categories=True)
         assert "'y' of" in sentence
-        assert "these are classes, which quenched.estimators.LVQClassifier" in sentence
+        assert "these are classes: take --model forest" in sentence
         assert len(set(io.read_table(path, target="y", classes=True).targets.tolist())) == 2
 
 

@@ -125,6 +125,8 @@ def test_held_out_rows_judge_what_is_learned():
     bad = hold_out(prototypes.LVQ21(0.5, window=1.0), (X + 50.0 * y[:, None], y), key=KEY)
     assert bad.class_means > 0.95
     assert bad.learned < bad.class_means
+    far = hold_out(prototypes.GLVQ(), (X + 2.0**30, y), key=KEY, prototypes_per_class=2)  # digits are not lost
+    assert far.learned == pytest.approx(good.learned, abs=0.01)
     means = fit_means((X, y), sample_weight=np.arange(300) % 4)
     expected = [np.average(X[y == c], axis=0, weights=(np.arange(300) % 4)[y == c]) for c in (0, 1)]
     np.testing.assert_allclose(means.prototypes, expected, atol=tolerances.SAME)

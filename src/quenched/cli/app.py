@@ -182,7 +182,7 @@ def forecast(
     """How good will a model of this table be with n examples, how certain is that, and how many are needed?
 
     Errors are shares of the target's variance: 0 is perfect, 1 is no better than always predicting the mean. A target
-    of words, or of up to ten whole numbers, is a class for all models but gp, and the error a share of wrong rows.
+    of words, or of up to twenty whole numbers, is a class for all models but gp, and the error a share of wrong rows.
 
     Example: quenched forecast houses.csv --target price --examples 1000,5000 --rmse 20000 --plot forecast.png
     """

@@ -62,11 +62,14 @@ def judge(table: io.Table, rule: Any, count: int, seed: int) -> xr.Dataset:
     from quenched.estimators import LVQClassifier
     from quenched.estimators.reading import Units
 
-    X, y = table.inputs, np.asarray(table.targets).astype(str)
+    values, codes = np.unique(np.asarray(table.targets), return_inverse=True)
+    X, classes = table.inputs, values.astype(str)
+    y = classes[codes]
     learner = LVQClassifier(rule, prototypes_per_class=count, standardize=True, fallback=False, random_state=seed)
     part, predicted, probability = _predict_unseen(learner, X, y, seed)
     learner.fit(X, y)
-    classes, codes = np.unique(y, return_inverse=True)
+    place = np.argsort([classes.tolist().index(one) for one in learner.prototype_labels_], kind="stable")
+    prototypes, labels = learner.prototypes_[place], learner.prototype_labels_[place]
 
     def shares(groups: np.ndarray, count: int) -> np.ndarray:
         return np.stack([np.mean(predicted[:, groups == one] == y[groups == one], axis=1) for one in range(count)], 1)
@@ -76,11 +79,11 @@ def judge(table: io.Table, rule: Any, count: int, seed: int) -> xr.Dataset:
             "probability": ("row", probability), "class_given": ("row", y), "class_found": ("row", predicted[0]),
             "accuracy": (("model", "fold"), shares(part, FOLDS)),
             "found": (("model", "class"), shares(codes, len(classes))),
-            "prototype": (("place", "column"), learner.prototypes_),
+            "prototype": (("place", "column"), prototypes),
             "prototype_scaled": (
-                ("place", "column"), Units.of(X, np.ones(len(X)), standardize=True).into(learner.prototypes_)
+                ("place", "column"), Units.of(X, np.ones(len(X)), standardize=True).into(prototypes)
             ),
-            "prototype_class": ("place", learner.prototype_labels_),
+            "prototype_class": ("place", labels),
         },
         {
             "row": [table.place(i) for i in range(len(y))], "model": [type(rule).__name__, MEANS, MAJORITY],
@@ -126,7 +129,8 @@ def show(result: xr.Dataset, console: Console) -> None:
     """Print how often each is right, which classes are found, and what decides."""
     a, every = result.attrs, result["accuracy"].values
     target, place = a["column_of_classes"], result.sizes["place"]
-    screen.say(console, f"{a['data']}: {result.sizes['row']:,} rows, {result.sizes['column']} columns, "
+    columns = f"{result.sizes['column']} column{'s' * (result.sizes['column'] > 1)}"
+    screen.say(console, f"{a['data']}: {result.sizes['row']:,} rows, {columns}, "
                         f"{result.sizes['class']} classes of {target}, {place} prototypes by {a['rule']}.")  # fmt: skip
     error = every.std(axis=1, ddof=1) / np.sqrt(FOLDS)
     screen.titled(

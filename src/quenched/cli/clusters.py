@@ -34,7 +34,9 @@ def show(result: xr.Dataset, console: Console, *, found: FittedClusters, table: 
     """Print how many clusters there are, what each is like, and every split that was tried."""
     X, seen = table.inputs, result["seen"].values
     words = "one cluster" if found.count == 1 else f"{found.count} clusters"
-    screen.say(console, f"{result.attrs['data']}: {len(X):,} rows, {X.shape[1]} columns, {words}", "")
+    screen.say(
+        console, f"{result.attrs['data']}: {len(X):,} rows, {X.shape[1]} column{'s' * (X.shape[1] > 1)}, {words}", ""
+    )
     mean, unit = X.mean(axis=0), np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
     about = []
     for k in range(found.count):

@@ -136,7 +136,7 @@ def _over_given(result: xr.Dataset) -> Table:
 
 
 def _smoothness(result: xr.Dataset) -> list[str]:
-    """The smoothness that was chosen by evidence, in words."""
+    """The smoothness, or the mixture of Gaussians, that was chosen by evidence, in words."""
     a = result.attrs
     along = (f" along {a['given']}", f" along {a['column']}") if "given" in a else ("",)
     chosen = ", ".join(
@@ -146,5 +146,8 @@ def _smoothness(result: xr.Dataset) -> list[str]:
     ends = {"lower_bound": "not below", "upper_bound": "not above"}
     bounds = " and ".join(f"{word} {digits.number(a[name], zeros=False)}" for name, word in ends.items() if name in a)
     kept = [f"Values are taken to lie {bounds}."] if bounds else []
+    if count := a.get("components", 0):
+        mixture = f"a mixture of {count} Gaussians" if count > 1 else "one Gaussian"
+        return [*kept, f"Chosen by evidence: {mixture}. Log-evidence {a['log_evidence']:.1f}."]
     return [*kept, f"Smoothness of the log-density, chosen by evidence: {chosen}, on a grid of unit length. "
                    f"Log-evidence {a['log_evidence']:.1f}."]  # fmt: skip

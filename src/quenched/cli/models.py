@@ -44,7 +44,8 @@ def read(
     else:
         names = None if columns is None else [name.strip() for name in columns.split(",")]
         table, called = tables.read(data, target, names, categories=True, classes=True, **how)
-        classes = "logistic" in models or io.is_class(table.targets)
+        whole = np.asarray(table.targets).dtype.kind == "i"
+        classes = io.is_class(table.targets) or ("logistic" in models and whole)
         if not classes:
             table, called = tables.read(data, target, names, categories=True, **how)
             io.require_spread(called, str(target), table.targets, " to be predicted")

@@ -12,7 +12,7 @@ from quenched.core import checks
 from quenched.core.types import InputError, Key
 from quenched.estimators.reading import Units, bounded, generator_of, key_of, rows_of, validated, weights_of
 from quenched.mixtures import FittedClusters, find_clusters
-from quenched.mixtures.practice.clusters import MOST_ROWS
+from quenched.mixtures.practice.clusters import LEAST, MOST_ROWS
 
 
 def repeat(rows: np.ndarray, weights: np.ndarray, draw: np.random.Generator) -> np.ndarray:
@@ -28,7 +28,10 @@ def repeat(rows: np.ndarray, weights: np.ndarray, draw: np.random.Generator) -> 
 def find(rows: np.ndarray, weights: np.ndarray, random_state: Any, key: Key, **options: Any) -> FittedClusters:
     """The clusters of weighted rows; neither their order nor the order of equal rows matters."""
     draw = np.random.default_rng(generator_of(random_state).randint(2**31))
-    return find_clusters(repeat(rows, weights, draw), key=key, **options)
+    repeated = repeat(rows, weights, draw)
+    if len(repeated) < LEAST:
+        raise InputError(f"Argument `sample_weight` must add up to {LEAST} rows at least, but it is {weights.sum():g}.")
+    return find_clusters(repeated, key=key, **options)
 
 
 class ClusterFinder(ClusterMixin, BaseEstimator):
@@ -84,6 +87,9 @@ class ClusterFinder(ClusterMixin, BaseEstimator):
         if not np.ptp(rows[weights > 0], axis=0).any():
             raise InputError(f"Argument `X` must hold different rows, but those of n_samples={np.sum(weights > 0)} "
                              "are the same.")  # fmt: skip
+        if np.sum(weights > 0) < LEAST:
+            raise InputError(f"Argument `X` must hold at least {LEAST} rows, but it has n_samples="
+                             f"{np.sum(weights > 0)}.")  # fmt: skip
         self._units = Units.of(rows, weights, standardize=False)
         Z, key = bounded(self._units.into(rows)), key_of(self.random_state)
         options = {"level": checks.number("level", self.level), "components": self.components, "draws": self.draws}

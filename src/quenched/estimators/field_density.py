@@ -364,7 +364,8 @@ class FieldDensity(Banded, DensityMixin, BaseEstimator):
         data: dict[str, Any] = {name: ("value", values) for name, values in over.items()}
         about = results.provenance(
             "fields", source="density", column=str(getattr(self, "feature_names_in_", ["value"])[0]), level=level,
-            rows=self._seen.size, order=self.order_, strength=self.strength_, log_evidence=self.log_evidence_,
+            rows=self._seen.size, order=self.order_, strength=self.strength_, components=self.components_,
+            log_evidence=self.log_evidence_,
         )  # fmt: skip
         about |= {"rounding": float(self.rounding_[0])} if self.rounding_[0] else {}
         ends = zip(("suggested_low", "suggested_high"), self.suggested_bounds_, strict=True)

@@ -13,6 +13,8 @@ from quenched.core.types import InputError
 AT_BEST_ONE = ("accuracy", "balanced_accuracy", "top_k", "f1", "precision", "recall", "jaccard", "roc_auc", "r2",
                "average_precision", "explained_variance", "matthews_corrcoef", "d2_")  # fmt: skip
 """Beginnings of the names of scores that are 1 at best."""
+ROUNDING = 1e-9
+"""By which a score may exceed that of a perfect estimator."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +53,11 @@ class Error:
                              f"{type(error).__name__}: {error}") from None  # fmt: skip
         if not np.isfinite(value):
             raise InputError(f"Argument `scoring` must give finite numbers, but {self.words} gives {value}.")
+        if value < -ROUNDING:
+            raise InputError(
+                f"Argument `scoring` must be 0 at best and negative otherwise, but {self.words} gives "
+                f"{self.best - value:g}: take the name of a score, such as 'r2', or negate it."
+            )
         return value
 
     def residual(self, fitted: Any, X: Any, y: np.ndarray) -> np.ndarray:
@@ -59,7 +66,12 @@ class Error:
         if predicted.shape != y.shape:
             raise InputError(f"Argument `estimator` must predict one value for each row, but of {len(y)} rows it "
                              f"returns an array of shape {predicted.shape}.")  # fmt: skip
-        return (predicted != y).astype(float) if self.classes else (y - predicted) / self.scale
+        if self.classes:
+            return (predicted != y).astype(float)
+        if lost := int(np.sum(~np.isfinite(predicted))):
+            raise InputError(f"Argument `estimator` must predict finite numbers, but {lost} of {len(y)} are NaN or "
+                             "infinite.")  # fmt: skip
+        return (y - predicted) / self.scale
 
 
 def error_of(scoring: Any, classes: bool, scale: float) -> Error:

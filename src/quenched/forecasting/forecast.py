@@ -142,13 +142,13 @@ def _predicts_classes(estimator: Any) -> bool:
         raise InputError(
             f"Argument `estimator` must be an estimator with `fit`, as Ridge(), but {estimator!r} was given."
         )
-    if not hasattr(estimator, "predict"):
-        raise InputError(f"Argument `estimator` must be an estimator with `predict`, but {estimator!r} has none.")
     try:
         kind = get_tags(estimator).estimator_type
     except AttributeError:
         raise InputError(f"Argument `estimator` must be an estimator of scikit-learn, with tags, but {estimator!r} is "
                          "not: derive its class from `sklearn.base.BaseEstimator`.") from None  # fmt: skip
+    if kind not in ("classifier", "regressor") and not hasattr(estimator, "predict"):  # a stack gets it in `fit`
+        raise InputError(f"Argument `estimator` must be an estimator with `predict`, but {estimator!r} has none.")
     if kind not in ("classifier", "regressor", None):
         raise InputError(f"Argument `estimator` must be a classifier or a regressor, but {estimator!r} is of the kind "
                          f"{kind.replace('_', ' ')}.")  # fmt: skip
@@ -188,6 +188,8 @@ def _classes(y: np.ndarray) -> np.ndarray:
 
     if np.any(pd.isna(y)) or (y.dtype.kind == "f" and not np.all(np.isfinite(y))):
         raise InputError("Argument `y` must have a class in each row, but some are missing or infinite.")
+    if y.dtype.kind == "O" and 0 < np.sum([isinstance(value, str) for value in y]) < len(y):
+        raise InputError("Argument `y` must have either words or numbers for classes, but it has both.")
     values, counts = np.unique(y if y.dtype.kind != "O" else y.astype(str), return_counts=True)
     if len(values) < 2:
         raise InputError(f"Argument `y` must have two or more classes, but all rows are of class {values[0]}.")

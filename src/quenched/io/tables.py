@@ -22,8 +22,8 @@ MOST_LEVELS = 50
 MOST_CLASSES = 20
 """A target of more different whole numbers is a number rather than a class."""
 HINT = "leave such rows out with `drop_missing` (--drop-missing)"
-CLASSIFIERS = "quenched.estimators.LVQClassifier or SoftSelectionClassifier"
-"""What learns classes."""
+CLASSIFIERS = "take --model forest, or a classifier in quenched.forecast"
+"""What forecasts classes."""
 
 
 class Table(NamedTuple):
@@ -213,7 +213,7 @@ def _targets(source: Source, column: Column, classes: bool) -> np.ndarray:
         if column.is_words or column.truth:
             words = "True and False" if column.truth else f"words such as {cells.short(str(_words(column)[0]))!r}"
             raise InputError(f"Column {column.name!r} of {source.path} must be numbers to be predicted, but it holds "
-                             f"{words}: these are classes, which {CLASSIFIERS} learn.")  # fmt: skip
+                             f"{words}, and these are classes: {CLASSIFIERS}.")  # fmt: skip
         return column.values
     cells.check(str(source.path), [column._replace(wrong=np.zeros_like(column.wrong))], hint=HINT)
     if column.truth:

@@ -72,6 +72,8 @@ MARGIN = 0.15
 """Share of the range of the data by which a grid goes beyond them on both sides; more for few rows."""
 TAIL = 0.02
 """Share of the grid's length in which the density beyond its ends falls by a factor of e."""
+FINEST = 1000
+"""Distances of neighbouring floating-point numbers that a column must span: points of a grid must differ."""
 
 Bounds = tuple[float | None, float | None]
 
@@ -316,12 +318,18 @@ def check_inside(ends: np.ndarray, bounds: Sequence[Bounds]) -> None:
 
 
 def check_range(name: str, column: int, x: np.ndarray, size: int | None = None) -> tuple[float, float]:
-    """The least and the largest value of a column of some size, which must differ."""
+    """The least and the largest value of a column of some size, which must differ by more than rounding."""
     low, high = float(x.min()), float(x.max())
     if not low < high:
         raise InputError(f"Argument `{name}` must hold at least two different values in each column, but all n_samples="
                          f"{size or len(x)} values of column {column} are {low:g}.")  # fmt: skip
     checks.inside(name, np.array([low, high, high - low]), -checks.LARGEST, checks.LARGEST)
+    if high - low < checks.SMALLEST:
+        raise InputError(f"Argument `{name}` must hold values that differ by {checks.SMALLEST:g} at least in each "
+                         f"column, but those of column {column} do not: squares underflow.")  # fmt: skip
+    if high - low < FINEST * np.spacing(max(abs(low), abs(high))):
+        raise InputError(f"Argument `{name}` must hold values that differ by more than rounding in each column, but "
+                         f"those of column {column} lie within {high - low:g} of {low:g}.")  # fmt: skip
     return low, high
 
 

@@ -365,7 +365,12 @@ def learn_number(
     elif weights.sum() >= FEWEST:
         chance = information(cut(e, weights), cut(scores[:, parent], weights), weights)[1]
         if chance < DOUBT:
-            tried.append(Varied.learn(e, scores[:, parent], weights))
+            varied, (mean, scale) = Varied.learn(e, scores[:, parent], weights), linear.spread(scores)
+            as_new = (z - mean) / scale
+            # So narrow that rows miss it in the units of new rows, which differ by their leverages.
+            if weights @ varied.log_density(as_new, scores[:, parent]) < varied.log_evidence:
+                varied = Varied.learn(as_new, scores[:, parent], weights)
+            tried.append(varied)
     for rest in tried:
         gain = rest.log_evidence + units - alone
         if gain > best.gain + WORTH:

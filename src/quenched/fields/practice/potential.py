@@ -271,7 +271,11 @@ def _sureness(setting: Setting, data: Any, start: np.ndarray) -> float:
     """The precision that the data give the smoothest mode on which the prior has a say."""
     modes = setting.modes
     mode = modes.matrix[:, int(np.argmax(modes.values.ravel() > 0))]
-    return abs(float(mode @ data.expand(Direct(setting.grid), start)[2].apply(mode[None])[0]))
+    sure = abs(float(mode @ data.expand(Direct(setting.grid), start)[2].apply(mode[None])[0]))
+    if not np.isfinite(sure):
+        raise InputError("Argument `X` must be positions that the state may have, but in a potential as wide as all of "
+                         "them some are too far out: leave these out, or give a `reference`.")  # fmt: skip
+    return sure
 
 
 def _strengths(setting: Setting, sure: float) -> list[float]:

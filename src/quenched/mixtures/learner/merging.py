@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quenched.core.types import Key, Outcome
+from quenched.core.types import InputError, Key, Outcome
 from quenched.mixtures.learner.fit import Fitted, fit
 from quenched.mixtures.learner.valleys import count, find_valley, judge
 from quenched.mixtures.model import Diagonal, Full, Spherical
@@ -50,7 +50,12 @@ def choose(Z: np.ndarray, most: int, key: Key | None) -> tuple[Fitted, Spherical
     for rule in SHAPES:
         least, since = np.inf, 0
         for K in range(1, most + 1):
-            fitted = fit(rule, Z, components=K, key=key, rivals=RIVALS, moves=0)
+            try:
+                fitted = fit(rule, Z, components=K, key=key, rivals=RIVALS, moves=0)
+            except InputError:  # no clusters are left whose rows differ by more than rounding
+                if K == 1:
+                    raise
+                break
             value = criterion(fitted, rule, len(Z)) if fitted.outcome != Outcome.failed else np.inf
             since = 0 if value < least else since + 1
             least = min(least, value)

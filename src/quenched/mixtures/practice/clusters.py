@@ -21,6 +21,8 @@ MOST_ROWS = 5000
 """On which clusters are sought; of larger tables so many are drawn."""
 FEWEST = 5
 """Rows for each Gaussian, at least."""
+LEAST = 3
+"""Rows below which not even one Gaussian is known."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,8 +37,9 @@ class FittedClusters:
         splits: the tree (see `find_clusters`), a dataset; `quenched.plot` draws it.
         mixture: the Gaussians, in columns of unit variance about 0; a cluster may need several.
         groups: the Gaussians of each cluster.
-        mean: of each column.
-        unit: the standard deviation of each column.
+        varies: the columns that vary, in which the Gaussians are `[N]`.
+        mean: of each of these columns.
+        unit: the standard deviation of each of them.
     """
 
     count: int
@@ -46,12 +49,13 @@ class FittedClusters:
     splits: xr.Dataset
     mixture: Fitted
     groups: tuple[tuple[int, ...], ...]
+    varies: np.ndarray
     mean: np.ndarray
     unit: np.ndarray
 
     def log_densities(self, X: np.ndarray) -> np.ndarray:
         """The log-density of each cluster, times its share, at rows `[n, count]` in the units of the data."""
-        log_p = self.mixture.log_densities((X - self.mean) / self.unit) - np.sum(np.log(self.unit))
+        log_p = self.mixture.log_densities((X[:, self.varies] - self.mean) / self.unit) - np.sum(np.log(self.unit))
         return _gather(log_p, self.groups)
 
 
@@ -171,6 +175,8 @@ def find_clusters(
     varies = unit > 1e-12 * np.abs(mean)
     if not varies.any():
         raise InputError(f"Argument `data` must hold different rows, but all {len(X)} are the same.")
+    if len(X) < LEAST:
+        raise InputError(f"Argument `data` must hold at least {LEAST} rows, but it has {len(X)}.")
     unit = np.where(varies, unit, 1.0)
     Z = np.where(varies, (X - mean) / unit, 0.0)
     drawn = np.sort(rng.permutation(len(Z))[:MOST_ROWS])
@@ -200,5 +206,5 @@ def _collect(X, mean, unit, varies, mixture, merges, count, level, more) -> Fitt
         count=count, labels=log_p.argmax(axis=1), probabilities=probabilities,
         shares=np.array([mixture.weights[list(g)].sum() for g in ordered]),
         splits=_tabulate(mixture, merges, ordered, level, len(X), more), mixture=mixture, groups=tuple(ordered),
-        mean=mean[varies], unit=unit[varies],
+        varies=varies, mean=mean[varies], unit=unit[varies],
     )  # fmt: skip

@@ -7,6 +7,7 @@ selection is misled (`doubts`), and return weights of one where it does not help
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -88,10 +89,13 @@ def split(codes: np.ndarray | None, n: int, folds: int, generator: np.random.Gen
     from sklearn.model_selection import KFold, StratifiedKFold
 
     seed, plain = int(generator.integers(2**31)), np.zeros((n, 1))
-    if codes is None:
-        return list(KFold(min(folds, n), shuffle=True, random_state=seed).split(plain))
-    count = min(folds, max(2, int(np.bincount(codes).min())))
-    return list(StratifiedKFold(count, shuffle=True, random_state=seed).split(plain, codes))
+    sizes = np.array([n]) if codes is None else np.bincount(codes)
+    count = min(folds, n) if codes is None else min(folds, max(2, int(sizes.min())))
+    if codes is None or sizes.max() < count:
+        return list(KFold(count, shuffle=True, random_state=seed).split(plain))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        return list(StratifiedKFold(count, shuffle=True, random_state=seed).split(plain, codes))
 
 
 def keep_some(codes: np.ndarray, weights: np.ndarray) -> np.ndarray:

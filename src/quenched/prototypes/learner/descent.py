@@ -69,7 +69,9 @@ class Found(NamedTuple):
 
 
 def distances(X: np.ndarray, w: np.ndarray, metric: np.ndarray | None) -> np.ndarray:
-    """Squared distances `[n, K]`."""
+    """Squared distances `[n, K]`; near the prototypes first, since squares far from the origin lose digits."""
+    centre = w.mean(axis=0)
+    X, w = X - centre, w - centre
     return _apart(*((X, w) if metric is None else (X @ metric.T, w @ metric.T)))
 
 
