@@ -26,7 +26,7 @@ COPIES = 2
 """Permuted rows for each row."""
 SHARES = np.linspace(0.0, 0.6, 31)
 """Shares of rows without structure that are tried."""
-LEAST_SHARE, LEAST_GAIN, LEAST_SCORE = 0.05, 4.0, 0.6
+LEAST_SHARE, LEAST_GAIN, LEAST_SCORE = 0.1, 4.0, 0.6
 """Below these (share, log-likelihood gained by it, median of r above that of permuted rows) the densities say nothing:
 chosen on the development tables, where clean ones reach them rarely."""
 EDGE = 30.0

@@ -29,11 +29,11 @@ FEWEST = 5
 """Rows of a class, or of a table, that are kept whatever they look like."""
 INNER = 3
 """M-steps inside the check of classes: the selection has mostly settled by then."""
-GAIN = 0.75
-"""Classes: standard errors by which the accuracy out of fold must rise for selection to be used."""
+GAIN = 1.25
+"""Classes: standard errors by which held-out labels must become more probable for selection to be used."""
 LOSS = 1.0
 """Standard errors by which a ball of rows must harm what is predicted of the others to be left out."""
-BETTER = 0.02
+BETTER = 0.04
 """Values: the gain in log-likelihood of a row, over the plain model, without which selection is not used."""
 APART, CLOSE = 0.1, 3.0
 """Two selections differ if probabilities do by this in the mean, and compete if log-likelihoods, tempered, differ by
@@ -57,7 +57,7 @@ class Selection:
         interval: of the share, 80% of the probability.
         told: whether the data tell the share.
         used: whether selection is used; otherwise weights are one.
-        gain: of the check out of fold: change of accuracy, or 1 minus the ratio of median residuals.
+        gain: of the check out of fold: change of the log-likelihood of a label, or 1 minus the ratio of median residuals.
         gain_stderr: its standard error; 0 for values.
         clump: rows in a tight ball `[n]`.
         alternative: the probabilities by another selection that explains the table about as well `[n]`, or None.
@@ -153,9 +153,8 @@ def _select_labels(
     found, gain, stderr = tried[best], 0.0, 0.0
     if check:
         held = _predict_held_out(rule, fit, X, judge, parts, starts[best], min(passes, INNER), generator)
-        change = (held.argmax(axis=1) == codes).astype(float) - (plain.argmax(axis=1) == codes)
-        gain, stderr = average(change, omega)
-    used = not check or gain >= GAIN * stderr
+        gain, stderr = average(judge.explain(held) - judge.explain(plain), omega)
+    used = not check or gain > GAIN * stderr
     last = _ask_neighbours(judge, X)
     verdict, rival = last.judge(found.predicted if used else plain), None
     if used:
@@ -168,7 +167,7 @@ def _select_labels(
     return Selection(
         keep(weigh(rule, verdict.h)[0]) if used else np.ones(n), mix(verdict.outlier, rival), verdict.share, interval,
         interval[1] - interval[0] <= WIDEST, used, gain, stderr, np.zeros(n, bool), rival and rival[0],
-        say(used, "the accuracy out of fold does not rise", rival), found.passes, found.outcome, signs,
+        say(used, "held-out labels do not become more probable", rival), found.passes, found.outcome, signs,
     )  # fmt: skip
 
 
