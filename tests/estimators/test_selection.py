@@ -17,7 +17,8 @@ from sklearn.svm import LinearSVC
 from quenched.core.types import InputError
 from quenched.estimators import SelectionClassifier, SelectionRegressor
 from quenched.outliers import HardSelection, SoftSelection
-from quenched.outliers.learner import density, doubts, labels, values
+from quenched.outliers.learner import density, doubts, labels, select, values
+from quenched.outliers.learner.around import Verdict
 from tests.estimators.checks import each_check
 
 FOLDED = {
@@ -316,3 +317,23 @@ def test_few_replaced_rows_need_more_evidence(seed, share, told):
     found = density.compare(X, y, np.ones(n), folds, np.random.default_rng(0))
     assert found.told == told
     assert found.share == pytest.approx(share if told else 0, abs=0.03)
+
+
+def told_by(share, level=0.0):
+    """A verdict whose labels call for a share of outliers, at a mean log-likelihood."""
+    support = -0.5 * ((labels.SHARES - share) / 0.01) ** 2
+    return Verdict(np.zeros(1), np.zeros(1), share, level, labels.Estimated(share, 1.0, support))
+
+
+def test_another_selection_has_a_say_in_the_interval_as_far_as_it_explains_the_rows():
+    one = select.find_interval(told_by(0.05), None)
+    assert one[1] <= 0.1
+    low, high = select.find_interval(told_by(0.05), None, told_by(0.3), 100.0)
+    assert low == one[0]
+    assert 0.3 <= high < 0.35
+    assert select.find_interval(told_by(0.05), None, told_by(0.3, level=-1.0), 100.0) == one
+
+
+def test_an_interval_ends_at_hundredths():
+    low, high = select.find_interval(told_by(0.2), None)
+    assert (low, high) == (round(low, 2), round(high, 2))
