@@ -17,7 +17,8 @@ from sklearn.svm import LinearSVC
 from quenched.core.types import InputError
 from quenched.estimators import SelectionClassifier, SelectionRegressor
 from quenched.outliers import HardSelection, SoftSelection
-from quenched.outliers.learner import density, doubts, values
+from quenched.outliers.learner import density, doubts, labels, select, values
+from quenched.outliers.learner.around import Verdict
 from tests.estimators.checks import each_check
 
 FOLDED = {
@@ -265,3 +266,83 @@ def test_classes_of_two_rows_are_enough(labels):
         warnings.simplefilter("error")
         model = SelectionClassifier().fit(rows, labels)
     assert np.all(np.isfinite(model.outlier_probability_))
+
+
+@pytest.mark.parametrize("seed", [6, 13])
+def test_rows_are_left_out_only_where_unseen_labels_become_more_probable(seed):
+    """Classes that overlap, no label wrong: a few more right answers out of fold are no reason to leave rows out."""
+    rng = np.random.default_rng(seed)
+    y, X = rng.integers(0, 3, 120), rng.normal(size=(120, 4))
+    X[:, 0] += 1.2 * (y == 1)
+    X[:, 1] += 1.2 * (y == 2)
+    model = SelectionClassifier(LogisticRegression(), folds=3, max_iter=2).fit(X, y)
+    assert not model.used_
+    assert np.all(model.selected_ == 1)
+    assert "held-out labels do not become more probable" in model.sentence_
+
+
+def test_the_gain_is_one_of_log_likelihood(found):
+    """Of labels rather than of right answers, whose mean change is a multiple of one over the number of rows."""
+    assert found.gain_ > 1.25 * found.gain_stderr_ > 0
+    assert abs(found.gain_ * 260 - round(found.gain_ * 260)) > 1e-6
+
+
+def test_labels_are_explained_as_they_are_judged():
+    rng = np.random.default_rng(0)
+    codes, omega = rng.integers(0, 3, 80), rng.uniform(0.5, 2, 80)
+    log_p = np.log(rng.dirichlet(np.ones(3), 80))
+    judge = labels.Labels(HardSelection(), codes, 3, omega)
+    assert omega @ judge.explain(log_p) / omega.sum() == pytest.approx(judge.judge(log_p).level)
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_long_tails_of_the_noise_keep_all_rows(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(150, 3))
+    model = SelectionRegressor().fit(X, X @ [1, 0.5, 0.2] + 0.6 * rng.standard_t(2.2, size=150))
+    assert not model.used_
+    assert "the likelihood out of fold does not rise" in model.sentence_
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_a_dozen_rows_that_lie_together_are_enough_to_blame_the_model(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 4))
+    where = (X[:, 0] > 1.3) & (X[:, 1] > -0.3)
+    y = 3 * X[:, 1] + 0.2 * rng.normal(size=200)
+    model = SelectionRegressor().fit(X, np.where(where, 4 * rng.normal(size=200), y))
+    assert where.sum() < 12
+    assert not model.used_
+    assert "lie next to each other" in model.sentence_
+
+
+@pytest.mark.parametrize(("seed", "share", "told"), [(0, 0.06, True), (5, 0.06, False), (5, 0.3, True)])
+def test_few_replaced_rows_need_more_evidence(seed, share, told):
+    rng, n = np.random.default_rng(seed), 150
+    X = rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, 5))
+    y, bad = rng.integers(0, 2, n), rng.permutation(n)[: round(share * n)]
+    X[bad] = np.column_stack([rng.choice(column, len(bad)) for column in X.T])
+    folds = [(np.flatnonzero(np.arange(n) % 5 != k), np.arange(k, n, 5)) for k in range(5)]
+    found = density.compare(X, y, np.ones(n), folds, np.random.default_rng(0))
+    assert found.told == told
+    assert found.share == pytest.approx(share if told else 0, abs=0.03)
+
+
+def told_by(share, level=0.0):
+    """A verdict whose labels call for a share of outliers, at a mean log-likelihood."""
+    support = -0.5 * ((labels.SHARES - share) / 0.01) ** 2
+    return Verdict(np.zeros(1), np.zeros(1), share, level, labels.Estimated(share, 1.0, support))
+
+
+def test_another_selection_has_a_say_in_the_interval_as_far_as_it_explains_the_rows():
+    one = select.find_interval(told_by(0.05), None)
+    assert one[1] <= 0.1
+    low, high = select.find_interval(told_by(0.05), None, told_by(0.3), 100.0)
+    assert low == one[0]
+    assert 0.3 <= high < 0.35
+    assert select.find_interval(told_by(0.05), None, told_by(0.3, level=-1.0), 100.0) == one
+
+
+def test_an_interval_ends_at_hundredths():
+    low, high = select.find_interval(told_by(0.2), None)
+    assert (low, high) == (round(low, 2), round(high, 2))

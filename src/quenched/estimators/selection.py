@@ -124,8 +124,8 @@ class SelectionClassifier(ClassifierMixin, _Selecting):
     In the last judgement the labels of the ten nearest rows have a say, too, by as much as the labels call for: a
     classifier that cannot follow the classes would take rows for wrong ones that lie among their like.
 
-    A whole selection with folds of its own is checked on rows it never saw. Where it does not raise the accuracy by
-    three quarters of a standard error, all rows count alike (`used_` is False) and `sentence_` says so; the
+    A whole selection with folds of its own is checked on rows it never saw. Where their labels do not become more
+    probable by one and a quarter standard errors, all rows count alike (`used_` is False) and `sentence_` says so; the
     probabilities are there all the same. Rows in a tight ball apart from the others are a warning, since outliers that
     agree with each other look like a class: their probability is one half, and they are left out where the other rows
     are predicted better without them. Where another selection explains the table about as well, there is a warning,
@@ -150,7 +150,8 @@ class SelectionClassifier(ClassifierMixin, _Selecting):
         told_: whether that interval is narrow enough to mean something; if not, `sentence_` says that the share cannot
             be told.
         used_: whether selection is used.
-        gain_, gain_stderr_: change of the accuracy on held-out rows, labels as given, and its standard error.
+        gain_, gain_stderr_: change of the mean log-likelihood of the labels, as given, on held-out rows, and its
+            standard error.
         clump_: the training rows in a tight ball `[n]`.
         alternative_: the probabilities by another selection that explains the table about as well `[n]`, or None;
             `outlier_probability_` weighs both.

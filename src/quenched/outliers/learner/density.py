@@ -29,6 +29,8 @@ SHARES = np.linspace(0.0, 0.6, 31)
 LEAST_SHARE, LEAST_GAIN, LEAST_SCORE = 0.05, 4.0, 0.6
 """Below these (share, log-likelihood gained by it, median of r above that of permuted rows) the densities say nothing:
 chosen on the development tables, where clean ones reach them rarely."""
+SMALL_SHARE, SMALL_GAIN = 0.1, 12.0
+"""A share below this must gain that much: where clean tables do look as if rows were replaced, it is so few."""
 EDGE = 30.0
 """Scores are cut here, in units of their own spread."""
 
@@ -112,7 +114,7 @@ def calibrate(real: np.ndarray, permuted: np.ndarray, omega: np.ndarray, copies:
     level = np.array(support) - np.max(support)
     i = int(np.argmax(level))
     g, (log_a, b) = float(SHARES[i]), found[i]  # g > 0 below: otherwise nothing is told
-    told = g >= LEAST_SHARE and -level[0] >= LEAST_GAIN
+    told = g >= LEAST_SHARE and -level[0] >= (LEAST_GAIN if g >= SMALL_SHARE else SMALL_GAIN)
     told = told and float(np.median(real) - np.median(permuted)) >= LEAST_SCORE
     if not told:
         return Strangeness(np.zeros(len(real)), 0.0, np.where(SHARES == 0, 0.0, -np.inf), False)

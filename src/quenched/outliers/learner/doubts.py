@@ -29,7 +29,7 @@ FOLLOWING = 0.3
 CROWDED, SMOOTH = 0.8, 0.5
 """... or the area under the curve by which neighbours tell doubtful rows, together with the rank correlation of their
 targets with those of doubtful rows next to them."""
-ELSEWHERE, CERTAIN, FAR = 0.68, 3.0, 0.9
+ELSEWHERE, CERTAIN, FAR = 0.68, 2.0, 0.9
 """... or that area alone, as far as it is certain by so many standard errors, where the area by which the distance from
 the middle of the table tells them is less: leverage points are told by their distance."""
 DRAWN = 2000

@@ -78,6 +78,16 @@ class Labels:
             h = logit(1 - outlier) if isinstance(self.rule, HardSelection) else h
         return Verdict(h, outlier, share, level, Estimated(f, T, support))
 
+    def explain(self, log_p: np.ndarray) -> np.ndarray:
+        """The log-likelihood of each label `[n]`, at the f and T that make all of them most probable."""
+        n = len(log_p)
+        q = np.zeros(n) if self.strange is None else self.strange.outlier
+        base = (np.bincount(self.codes, self.omega, self.K) / self.omega.sum())[self.codes]
+        f, T = (self.share, 1.0) if self.share is not None else self._estimate(log_p, q, base)[:2]
+        p = np.exp(log_softmax(T * log_p, axis=1)[np.arange(n), self.codes])
+        mixed = p + f * ((1 - p) / (self.K - 1) - p)
+        return np.log(np.maximum((1 - q) * mixed + q * base, 1e-300))
+
     def _log_odds(self, p: np.ndarray, q: np.ndarray, base: np.ndarray, f: float) -> np.ndarray:
         """As selection uses them: of a soft E-step the label of an outlier is a coin toss."""
         tiny = 1e-300

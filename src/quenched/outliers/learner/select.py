@@ -30,11 +30,11 @@ FEWEST = 5
 """Rows of a class, or of a table, that are kept whatever they look like."""
 INNER = 3
 """M-steps inside the check of classes: the selection has mostly settled by then."""
-GAIN = 0.75
-"""Classes: standard errors by which the accuracy out of fold must rise for selection to be used."""
+GAIN = 1.25
+"""Classes: standard errors by which held-out labels must become more probable for selection to be used."""
 LOSS = 1.0
 """Standard errors by which a ball of rows must harm what is predicted of the others to be left out."""
-BETTER = 0.02
+BETTER = 0.04
 """Values: the gain in log-likelihood of a row, over the plain model, without which selection is not used."""
 APART, CLOSE = 0.1, 3.0
 """Two selections differ if probabilities do by this in the mean, and compete if log-likelihoods, tempered, differ by
@@ -58,7 +58,8 @@ class Selection:
         interval: of the share, 80% of the probability.
         told: whether the data tell the share.
         used: whether selection is used; otherwise weights are one.
-        gain: of the check out of fold: change of accuracy, or 1 minus the ratio of median residuals.
+        gain: of the check out of fold: change of the mean log-likelihood of labels, or 1 minus the ratio of median
+            residuals.
         gain_stderr: its standard error; 0 for values.
         clump: rows in a tight ball `[n]`.
         alternative: the probabilities by another selection that explains the table about as well `[n]`, or None.
@@ -157,14 +158,13 @@ def _select_labels(
     found, gain, stderr = tried[best], 0.0, 0.0
     if check:
         held = _predict_held_out(rule, fit, X, judge, parts, starts[best], min(passes, INNER), generator)
-        change = (held.argmax(axis=1) == codes).astype(float) - (plain.argmax(axis=1) == codes)
-        gain, stderr = average(change, omega)
-    used = not check or gain >= GAIN * stderr
+        gain, stderr = average(judge.explain(held) - judge.explain(plain), omega)
+    used = not check or gain > GAIN * stderr
     last = _ask_neighbours(judge, X)
     verdict, rival = last.judge(found.predicted if used else plain), None
     if used:
         rival = find_rival(verdict, [last.judge(one.predicted) for one in tried if one is not found], omega)
-    interval = find_interval(verdict, strange)
+    interval = find_interval(verdict, strange, None if used else last.judge(found.predicted), float(omega.sum()))
     signs = {
         "strange": strange.share, "wrong": verdict.about.wrong, "sharper": verdict.about.sharper,
         "level": verdict.level, "start": float(best), "first": tried[0].verdict.level,
@@ -172,7 +172,7 @@ def _select_labels(
     return Selection(
         keep(weigh(rule, verdict.h)[0]) if used else np.ones(n), mix(verdict.outlier, rival), verdict.share, interval,
         interval[1] - interval[0] <= WIDEST, used, gain, stderr, np.zeros(n, bool), rival and rival[0],
-        say(used, "the accuracy out of fold does not rise", rival), found.passes, found.outcome, signs,
+        say(used, "held-out labels do not become more probable", rival), found.passes, found.outcome, signs,
     )  # fmt: skip
 
 
@@ -213,18 +213,30 @@ def _within(fit: Fit, rows: np.ndarray) -> Fit:
     return fit_some
 
 
-def find_interval(verdict: Verdict, strange: density.Strangeness | None) -> tuple[float, float]:
-    """The shortest set of shares with enough probability, from the first to the last of it."""
+def find_interval(
+    verdict: Verdict, strange: density.Strangeness | None, other: Verdict | None = None, number: float = 0.0
+) -> tuple[float, float]:
+    """The shortest set of shares with enough probability, from the first to the last of it.
+
+    Args:
+        verdict: on each row, with the support of each share.
+        strange: what the densities say; None: nothing.
+        other: another verdict, which has a say as far as it explains the rows as well.
+        number: of rows, by weight.
+    """
     support = verdict.about.support
     if not support.size:
         return verdict.share, verdict.share
     f, pf = labels.SHARES, np.exp(TEMPER * support)
+    if other is not None:
+        behind = max(0.0, TEMPER * number * (verdict.level - other.level))
+        pf = pf + np.exp(TEMPER * other.about.support - behind)
     g, pg = np.zeros(1), np.ones(1)
     if strange is not None and strange.told:
         g, pg = density.SHARES, np.exp(TEMPER * strange.support)
     total = (g[:, None] + (1 - g[:, None]) * f).ravel()
-    p, edges = np.histogram(total, bins=np.linspace(-0.005, 1.005, 102), weights=np.outer(pg, pf).ravel())
-    low, high = shortest(0.5 * (edges[1:] + edges[:-1]), p)
+    p, _ = np.histogram(total, bins=np.linspace(-0.005, 1.005, 102), weights=np.outer(pg, pf).ravel())
+    low, high = shortest(np.linspace(0.0, 1.0, 101), p)
     return max(0.0, min(low, verdict.share)), min(1.0, max(high, verdict.share))
 
 
