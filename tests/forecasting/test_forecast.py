@@ -224,6 +224,14 @@ def test_an_estimator_may_fail_on_few_rows_but_not_on_many(monkeypatch):
         quenched.forecast(Moody(), X, CLASSES, random_state=0)
 
 
+def test_fewer_rows_than_were_learned_have_no_forecast():
+    answer = quenched.forecast(Ridge(), X, VALUES, examples=[3, 120, 240], random_state=0)
+    assert list(answer.refused.values != "") == [True, False, False]
+    assert "fewer than the 14 rows of the smallest part" in str(answer.refused.values[0])
+    assert list(np.isnan(answer.error.values)) == [True, False, False]
+    assert answer.attrs["grade"] == "A"
+
+
 class Lost(RegressorMixin, BaseEstimator):
     """Predicts what is no number."""
 

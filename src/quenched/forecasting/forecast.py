@@ -240,8 +240,7 @@ def _answer(task: Task, found: Measured, sizes: np.ndarray) -> xr.Dataset:
 
     N, curve = len(task.rows.y), Given(found.examples, found.error, found.stderr, np.maximum(found.training, 0.0))
     refusal = _refusal(task, found)
-    refused = np.array([refusal or (f"This is more than {FARTHEST} times the {N} rows at hand." if m > FARTHEST * N
-                        else "") for m in sizes])  # fmt: skip
+    refused = np.array([refusal or _out_of_reach(m, N, found) for m in sizes])
     values = dict.fromkeys(_names(task.error), np.full(len(sizes), np.nan))
     if np.any(refused == ""):
         values = {k: np.where(refused == "", v, np.nan) for k, v in _values(curve, found, sizes, N, task.error).items()}
@@ -273,6 +272,15 @@ def _answer(task: Task, found: Measured, sizes: np.ndarray) -> xr.Dataset:
         explained=share, explained_stderr=stderr, constant_error=task.alone, training_error=float(found.training[-1]),
         passes=found.passes, source="forecast", scale="log", version=results.version(), format=results.FORMAT, **about,
     )  # fmt: skip
+
+
+def _out_of_reach(m: float, N: int, found: Measured) -> str:
+    """Why there is no forecast for `m` rows, in a sentence; empty where there is one."""
+    if m > FARTHEST * N:
+        return f"This is more than {FARTHEST} times the {N} rows at hand."
+    if m < found.examples[0]:
+        return f"This is fewer than the {found.examples[0]:g} rows of the smallest part that was learned."
+    return ""
 
 
 def _names(error: Error) -> list[str]:
