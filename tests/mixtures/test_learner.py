@@ -12,7 +12,7 @@ from quenched.mixtures.learner import annealing
 from quenched.mixtures.learner.em import Freedom, Gaussians, climb, expect, maximise, rows_of
 from quenched.mixtures.learner.starts import widen
 from quenched.mixtures.model import Annealed, Diagonal, Full, MaximumLikelihood, RandomStart, Spherical, TwoGaussians
-from tests.tolerances import MACHINE, SAME
+from tests.tolerances import ALGEBRA, MACHINE, SAME
 
 MINIMUM = 1e-9  # log-likelihood of a maximum to which 1e-12 is left to gain
 LIKELIHOOD = 1e-6  # both sides stop with less than this left to gain
@@ -133,6 +133,25 @@ def test_em_never_goes_down(free, features):
     assert levels[-1] > levels[0] + 0.1
 
 
+@pytest.mark.parametrize("features", [1, 3, 6], ids=["spherical", "diagonal", "full"])
+def test_with_a_common_width_steps_need_no_squares_of_the_rows(features):
+    """Only their mean: responsibilities, the likelihood and the next width are the same."""
+    rng = np.random.default_rng(0)
+    Z, omega = rng.normal(size=(60, 3)) ** 3, rng.uniform(size=60)
+    omega /= omega.sum()
+    rows = rows_of(Z - omega @ Z, omega, features=features)
+    free = Freedom(widths=True, common=True)
+    g = widen(Gaussians(rng.normal(size=(2, 4, 3)), np.ones((2, 4, 1)), np.full((2, 4), 0.25)), features)
+    g = maximise(rows, g, expect(rows, g)[1], free)
+    means = rows._replace(squares=np.broadcast_to(omega @ rows.squares, rows.squares.shape))
+    (log_p, r), (mean, same) = expect(rows, g), expect(means, g, equal=True)
+    np.testing.assert_allclose(same, r, atol=MACHINE)
+    np.testing.assert_allclose(mean @ omega, log_p @ omega, rtol=MACHINE)
+    apart = maximise(rows, g, r, free._replace(common=False))
+    together = np.sum(apart.weights[..., None] * apart.widths, axis=-2, keepdims=True)
+    np.testing.assert_allclose(maximise(means, g, same, free).widths, np.repeat(together, 4, axis=-2), rtol=ALGEBRA)
+
+
 def blobs():
     return make_blobs(200, centers=3, n_features=3, cluster_std=1.5, random_state=4)[0] * [1.0, 3.0, 0.5] + 100.0
 
@@ -158,6 +177,18 @@ def test_weights_are_repetitions(name):
     assert weighted.log_likelihood == pytest.approx(repeated.log_likelihood, rel=SAME)
     plain = learner.fit(RULES[name], X, components=3)
     assert not np.allclose(weighted.centres, plain.centres, rtol=1e-4)
+
+
+def test_many_maxima_of_nearly_the_same_likelihood():
+    """A table without clusters: with a common covariance the first steps say little about where a start ends."""
+    rng, best = np.random.default_rng(22), -7.2112  # the likeliest that is known
+    rows, columns = int(rng.choice([200, 350, 600])), int(rng.integers(4, 10))
+    X = rng.beta(0.7, 0.7, size=(rows, columns)) @ (np.eye(columns) + 0.3 * rng.normal(size=(columns, columns)))
+    X, rule, found = (X - X.mean(axis=0)) / X.std(axis=0), Full(common=True), []
+    for seed in range(16):
+        found.append(learner.fit(rule, X, components=3, key=jax.random.key(seed)).log_likelihood)
+    assert np.max(found) == pytest.approx(best, abs=1e-3)
+    assert np.sum(np.array(found) > best - 1e-3) >= 4
 
 
 @pytest.mark.parametrize(("rule", "kind"), [(Spherical(), "spherical"), (Diagonal(), "diag"), (Full(), "full")])

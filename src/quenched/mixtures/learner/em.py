@@ -10,6 +10,7 @@ the squares of a row are then all products of two of its features, in the same o
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -61,21 +62,27 @@ def rows_of(
     elif features == N:
         squares = Z * Z
     else:
-        i, j = np.triu_indices(N)
+        i, j = _upper(N)
         squares = Z[:, i] * Z[:, j]
     mean, unit = (np.broadcast_to(one, Z.shape[1:]) for one in (mean, unit))
     return Rows(Z, squares, omega, mean, unit, len(Z) if total is None else total)
 
 
+@functools.cache
+def _upper(N: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of an upper triangle."""
+    return np.triu_indices(N)
+
+
 def pack(matrices: np.ndarray) -> np.ndarray:
     """Upper triangles `[..., N(N+1)/2]` of symmetric matrices `[..., N, N]`."""
-    i, j = np.triu_indices(matrices.shape[-1])
+    i, j = _upper(matrices.shape[-1])
     return matrices[..., i, j]
 
 
 def unpack(triangles: np.ndarray, N: int) -> np.ndarray:
     """Symmetric matrices `[..., N, N]` from their upper triangles."""
-    i, j = np.triu_indices(N)
+    i, j = _upper(N)
     matrices = np.empty((*triangles.shape[:-1], N, N))
     matrices[..., i, j] = matrices[..., j, i] = triangles
     return matrices
@@ -86,16 +93,16 @@ def _multiply(vectors: np.ndarray, matrix: np.ndarray) -> np.ndarray:
     return (vectors.reshape(-1, vectors.shape[-1]) @ matrix).reshape(*vectors.shape[:-1], matrix.shape[1])
 
 
-def _log_full(rows: Rows, g: Gaussians) -> np.ndarray:
+def _log_full(rows: Rows, g: Gaussians, *, equal: bool) -> np.ndarray:
     """`log_densities` for covariance matrices."""
     N = g.centres.shape[-1]
-    root = np.linalg.cholesky(unpack(g.widths, N))
+    root = np.linalg.cholesky(unpack(g.widths[..., :1, :] if equal else g.widths, N))
     inverse = np.linalg.inv(root)
     precision = np.swapaxes(inverse, -1, -2) @ inverse
     half = pack(precision) * (1 - 0.5 * pack(np.eye(N)))  # off the diagonal every product counts twice
     turned = (precision @ g.centres[..., None])[..., 0]
     log_p = _multiply(turned, rows.Z.T)
-    log_p -= _multiply(half, rows.squares.T)
+    log_p -= (half @ (rows.omega @ rows.squares))[..., None] if equal else _multiply(half, rows.squares.T)
     volume = 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(axis=-1) + N * np.log(2 * np.pi)
     log_p += (np.log(g.weights) - 0.5 * ((turned * g.centres).sum(axis=-1) + volume))[..., None]
     return log_p
@@ -108,7 +115,7 @@ def log_densities(rows: Rows, g: Gaussians, *, equal: bool = False) -> np.ndarra
     """
     (K, N), features = g.centres.shape[-2:], g.widths.shape[-1]
     if features > N:
-        return _log_full(rows, g)
+        return _log_full(rows, g, equal=equal)
     scaled = (g.centres - g.centres[..., -1:, :] if equal else g.centres) / g.widths
     log_p = np.zeros((*g.weights.shape, len(rows.Z)))
     log_p[..., : K - equal, :] = _multiply(scaled[..., : K - equal, :], rows.Z.T)
@@ -147,12 +154,14 @@ def maximise(rows: Rows, g: Gaussians, r: np.ndarray, free: Freedom) -> Gaussian
         squares = pack(centres[..., :, None] * centres[..., None, :])
     else:
         squares = centres**2 if features > 1 else np.sum(centres**2, axis=-1, keepdims=True)
-    widths = (_multiply(r, rows.squares) / share - squares) * (1.0 if full else features / N)
-    if free.common:
-        mean = np.sum(mass[..., None] * widths, axis=-2, keepdims=True) / mass.sum(axis=-1)[..., None, None]
-        widths = np.broadcast_to(mean, widths.shape)
-    widths = np.where(present, widths, g.widths)
-    return Gaussians(centres, _bound(widths, N, free.least) if full else np.maximum(widths, free.least), weights)
+    scale = 1.0 if full else features / N
+    if free.common:  # those of all rows less those of the centres, so no row is needed
+        between = np.sum(mass[..., None] * squares, axis=-2, keepdims=True)
+        widths = (rows.omega @ rows.squares - between) * scale
+    else:
+        widths = np.where(present, (_multiply(r, rows.squares) / share - squares) * scale, g.widths)
+    widths = _bound(widths, N, free.least) if full else np.maximum(widths, free.least)
+    return Gaussians(centres, np.broadcast_to(widths, g.widths.shape), weights)
 
 
 def _bound(widths: np.ndarray, N: int, least: float) -> np.ndarray:
@@ -205,10 +214,10 @@ def climb(rows: Rows, g: Gaussians, free: Freedom, *, accuracy: float, passes: i
     if g.weights.ndim == 1:
         many = climb(rows, take(None, g), free, accuracy=accuracy, passes=passes, stretch=stretch)
         return take(0, many)
-    equal, B = not free.widths, len(g.weights)
-    stretch = stretch and accuracy < NEAR and equal
+    equal, B = not free.widths or free.common, len(g.weights)
+    stretch = stretch and accuracy < NEAR and not free.widths
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_p, r = expect(rows, g, equal=equal)
+        log_p, r = expect(rows, g, equal=equal and bool(np.all(g.widths == g.widths[..., :1, :])))
         one, no, places, ended = np.ones(B), np.zeros(B, bool), [], []
         last = _Last(g, r, log_p @ rows.omega, np.inf * one, g.centres, 0 * g.centres, one, no, no)
         alive = np.arange(B)

@@ -17,6 +17,8 @@ MOVES = 20
 """Pairs that are tried at a time."""
 HEATS = ((12, 4), (40, 1))
 """EM steps after which the mixtures of a round are compared, and how many go on."""
+SLOW_HEATS = ((12, 6), (40, 3), (80, 1))
+"""The same for a common width."""
 HALF = 0.8
 """Distance of each half from the centre, in standard deviations: two halves of a Gaussian cut through the middle have
 their means there."""
@@ -66,12 +68,12 @@ def rearrange(
     rows: Rows, done: Climbed, free: Freedom, rng: np.random.Generator, *, moves: int, accuracy: float, passes: int
 ) -> Climbed:
     """The mixture after the moves that make it likelier, or sound; with its EM steps, those before included."""
-    made = int(done.passes)
+    made, heats = int(done.passes), SLOW_HEATS if free.common else HEATS
     for _ in range(moves):
         if made >= passes:
             break
         begin = propose(rows, done, free, rng)
-        new = race(rows, begin, free, accuracy=accuracy, passes=passes - made, heats=HEATS)
+        new = race(rows, begin, free, accuracy=accuracy, passes=passes - made, heats=heats)
         made += int(new.passes)
         gain = float(new.log_likelihood - done.log_likelihood)
         better = int(is_sound(rows, new, free)) - int(is_sound(rows, done, free))

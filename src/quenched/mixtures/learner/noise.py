@@ -23,6 +23,12 @@ LAW = np.linspace(-6.0, 12.0, 91)
 """Where Tracy and Widom's law is computed; beyond, it is 1 or 0 to 9 digits."""
 
 
+@functools.cache
+def _triangle() -> tuple[np.ndarray, ...]:
+    """Nodes and weights of the quadrature, and the rows and columns of an upper triangle of that size."""
+    return *np.polynomial.legendre.leggauss(NODES), *np.triu_indices(NODES)
+
+
 def exceed(s: float) -> float:
     r"""The probability that a variable with Tracy and Widom's law $F_1$ exceeds $s$.
 
@@ -30,10 +36,10 @@ def exceed(s: float) -> float:
     """
     if s > FAR / 2:
         return 0.0
-    x, weight = np.polynomial.legendre.leggauss(NODES)
+    x, weight, i, j = _triangle()
     length = (FAR - 2 * s) / 2
-    x, weight = s + length * (1 + x), length * weight
-    kernel = 0.5 * special.airy((x[:, None] + x) / 2)[0] * np.sqrt(weight[:, None] * weight)
+    x, weight, kernel = s + length * (1 + x), length * weight, np.empty((NODES, NODES))
+    kernel[i, j] = kernel[j, i] = 0.5 * special.airy((x[i] + x[j]) / 2)[0] * np.sqrt(weight[i] * weight[j])
     return float(np.clip(1 - np.linalg.det(np.eye(NODES) - kernel), 0.0, 1.0))
 
 

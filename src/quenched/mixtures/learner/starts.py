@@ -16,6 +16,8 @@ from quenched.mixtures.learner.em import Climbed, Freedom, Gaussians, Rows, clim
 
 HEATS = ((10, 12), (30, 4))
 """EM steps after which the mixtures are compared, and how many go on."""
+SLOW_HEATS = ((5, 24), (20, 8), (50, 3), (100, 1))
+"""The same for a common width: Gaussians then part slowly, and the likeliest of the first steps is often overtaken."""
 FEWEST = 2.5
 """A Gaussian of fewer rows than this describes one or two of them, and no cluster."""
 LLOYD = 6
@@ -88,9 +90,10 @@ def draw(rows: Rows, K: int, count: int, least: float, rng: np.random.Generator)
     return own._replace(widths=(mass * own.widths + few * together) / (mass + few))
 
 
-def race(rows: Rows, begin: Gaussians, free: Freedom, *, accuracy: float, passes: int, heats: Any = HEATS) -> Climbed:
+def race(rows: Rows, begin: Gaussians, free: Freedom, *, accuracy: float, passes: int, heats: Any = None) -> Climbed:
     """The likeliest of several mixtures `[B, ...]`, climbed to its maximum, with its number of EM steps."""
     made, left = 0, begin
+    heats = heats or (SLOW_HEATS if free.common else HEATS)
     for steps, keep in heats:
         if len(left.weights) <= keep or made >= passes:
             continue
