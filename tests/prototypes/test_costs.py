@@ -8,7 +8,7 @@ from scipy.optimize import approx_fprime
 from quenched import prototypes
 from quenched.core.types import InputError, Outcome
 from quenched.prototypes.learner import distances, fit, fit_means, hold_out
-from quenched.prototypes.learner.descent import Rows, Task, slope
+from quenched.prototypes.learner.descent import Rows, Task, descend, slope
 from tests import tolerances
 
 KEY = jax.random.key(19)
@@ -101,6 +101,23 @@ def test_a_fit_goes_on_where_it_stopped():
     more = fit(prototypes.GMLVQ(), (X, y), key=KEY, start=first, passes=5)
     assert more.passes == 10
     assert more.trace.energy[-1] < first.trace.energy[-1]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_metric_does_not_run_ahead_of_several_prototypes(count):
+    """Each is pulled by its share of the rows, the metric by all: beside theirs its first step is as much shorter."""
+    rng, rule = np.random.default_rng(0), prototypes.GMLVQ(stiffness=0.0)
+    X, y, labels = rng.normal(size=(60, 4)), np.arange(60) % 2, np.repeat([0, 1], count)
+    own = y[:, None] == labels
+    w = rng.normal(size=(len(labels), 4))
+    near = np.min(np.where(own, distances(X, w, None), np.inf), axis=1).mean()
+    X, w = X * np.sqrt(4 / near), w * np.sqrt(4 / near)  # in the unit of the descent
+    rows = Rows(X, own, np.full(60, 1 / 60), 60.0)
+    _, force, stress = slope(Task.of(rule, 4.0), rows, w, np.eye(4))
+    found = descend(rule, rows, w, np.eye(4), 1)
+    moved = 4 * found.metric / np.trace(found.metric) - np.eye(4)  # its size does not matter
+    ratio = np.linalg.norm(moved) / np.linalg.norm(found.prototypes - w)
+    assert ratio == pytest.approx(np.linalg.norm(stress) / np.linalg.norm(force) / count, rel=tolerances.SAME)
 
 
 def test_a_metric_is_stopped_early_unless_more_steps_are_asked_for():

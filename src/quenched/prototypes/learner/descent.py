@@ -7,6 +7,9 @@ $$\frac{\partial E}{\partial w_S} = -2 \Lambda \sum_n c_{nS} (x_n - w_S),\quad
 \frac{\partial E}{\partial \Omega} = 2\, \Omega \sum_{nS} c_{nS} (x_n - w_S)(x_n - w_S)^T,$$
 
 so a step costs a few products of matrices, in NumPy: there is nothing to compile, whatever the shape of the table.
+
+Of $m$ prototypes of a class each is pulled by an $m$-th of its rows, the metric by all of them. So that it does not run
+ahead of the prototypes, the descent has $\sqrt m\, \Omega$ as its variables: steps of $\Omega$ are $m$ times shorter.
 """
 
 from __future__ import annotations
@@ -135,9 +138,10 @@ def descend(rule: Cost, rows: Rows, w: np.ndarray, metric: np.ndarray | None, st
     unit = np.sqrt(scale / N)  # lengths are measured in it, so that the accuracy means the same in every table
     middle = rows.weights @ rows.X  # |x|^2 - 2 x.w + |w|^2 loses digits far from the origin
     scaled = rows._replace(X=(rows.X - middle) / unit)
+    slow = np.sqrt(rows.weights @ rows.own.sum(axis=1))
 
     def read(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        return theta[: K * N].reshape(K, N), None if metric is None else theta[K * N :].reshape(-1, N)
+        return theta[: K * N].reshape(K, N), None if metric is None else theta[K * N :].reshape(-1, N) / slow
 
     pull, first = float(getattr(rule, "anchor", 0.0)) / rows.total, (w - middle) / unit
     task = Task.of(rule, scale / unit**2)
@@ -146,14 +150,14 @@ def descend(rule: Cost, rows: Rows, w: np.ndarray, metric: np.ndarray | None, st
         now, O = read(theta)
         energy, force, stress = slope(task, scaled, now, O)
         energy, force = energy + pull / 2 * float(np.sum((now - first) ** 2)), force + pull * (now - first)
-        return energy, np.concatenate([part.ravel() for part in (force, stress) if part is not None])
+        return energy, force.ravel() if stress is None else np.concatenate([force.ravel(), stress.ravel() / slow])
 
     seen: list[float] = []
 
     def keep(intermediate_result: Any) -> None:
         seen.append(float(intermediate_result.fun))
 
-    begin = np.concatenate([part.ravel() for part in (first, metric) if part is not None])
+    begin = first.ravel() if metric is None else np.concatenate([first.ravel(), slow * metric.ravel()])
     options = {"maxiter": steps, "maxcor": MEMORY, "gtol": ACCURACY, "maxfun": 4 * steps}
     end: Any = minimize(value, begin, jac=True, method="L-BFGS-B", callback=keep, options=options)
     w, found = read(end.x)
