@@ -181,7 +181,7 @@ def test_weights_are_repetitions(name):
 
 def test_many_maxima_of_nearly_the_same_likelihood():
     """A table without clusters: with a common covariance the first steps say little about where a start ends."""
-    rng, best = np.random.default_rng(22), -7.2112  # of a thousand starts
+    rng, best = np.random.default_rng(22), -7.2112  # the likeliest that is known
     rows, columns = int(rng.choice([200, 350, 600])), int(rng.integers(4, 10))
     X = rng.beta(0.7, 0.7, size=(rows, columns)) @ (np.eye(columns) + 0.3 * rng.normal(size=(columns, columns)))
     X, rule, found = (X - X.mean(axis=0)) / X.std(axis=0), Full(common=True), []
