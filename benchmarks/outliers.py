@@ -202,7 +202,8 @@ def harmed(found: list[dict[str, Any]]) -> str:
     every: dict[tuple[str, str], list[float]] = {}
     for one in found:
         every.setdefault((one["table"], one["world"]), []).append(one["quenched"] - one["plain"])
-    lost = sorted((float(np.mean(changes)), *which) for which, changes in every.items() if np.mean(changes) < -HARM)
+    means = {which: round(float(np.mean(changes)), 9) for which, changes in every.items()}
+    lost = sorted((change, *which) for which, change in means.items() if change < -HARM)
     cases = ", ".join(f"`{table}` {world} ({change:+.3f})" for change, table, world in lost)
     return f"On {len(lost)} of {len(every)} tables and corruptions more than {HARM} is lost against the plain model" + (
         f": {cases}." if cases else "."
