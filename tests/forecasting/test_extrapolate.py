@@ -168,3 +168,15 @@ def test_extreme_curves_have_finite_answers(count, last):
         values = np.stack([answer.low, answer.error, answer.high])
         assert np.all(np.isfinite(values))
         assert np.all(np.diff(values, axis=0) >= 0)
+
+
+def test_what_is_not_known_at_the_end_is_not_known_further_on():
+    """Standard errors far beyond those of any curve that was learned from: the interval is as wide as they say."""
+    n = np.array([50, 70, 100, 140, 200, 280, 400])
+    errors = 0.3 * n**-0.3
+    vague = quenched.extrapolate(n, errors, [400, 800, 6400], stderr=np.full(7, 10.0))
+    width = np.log(vague.high / vague.low).values
+    assert width[1] > 2
+    assert width[2] >= width[1]
+    clear = quenched.extrapolate(n, errors, [800], stderr=0.02 * errors)
+    assert float(np.log(clear.high / clear.low)[0]) < 0.3

@@ -28,6 +28,8 @@ FARTHEST = 16
 """The forecast reaches to this many times the examples of the curve: as far as it was tested."""
 NEAREST = 0.5
 """Octaves beyond the last point from which on the networks are asked."""
+UNSEEN = 0.6
+"""Half the width of the level's interval, in the log, beyond which the networks have learned from no curve."""
 LEVELS = (0.5, 0.95)
 """Probabilities that an interval may contain: tails were not learned further out."""
 PEAK, SURE = 0.05, 3.0
@@ -134,20 +136,24 @@ def predict(curve: Given, sizes: np.ndarray, level: float) -> np.ndarray:
     rows = features.ahead(known, known.N * 2 ** np.maximum(h, NEAREST))
     shipped = prior.shipped()
     q = prior.read_outputs(shipped.evaluate(rows), rows, shipped.widening, level)
-    here, width = _level(known, curve, np.minimum(h, 0.0), level)
+    here, width, doubt = _level(known, curve, np.minimum(h, 0.0), level)
     t = np.clip(h / NEAREST, 0.0, 1.0)
-    ends = ((q.point, here), (q.low, here - width), (q.high, here + width))
+    least = doubt if doubt > UNSEEN else 0.0
+    low, high = np.minimum(q.low, q.point - least), np.maximum(q.high, q.point + least)
+    ends = ((q.point, here), (low, here - width), (high, here + width))
     return known.level * np.exp(np.stack([t * far + (1 - t) * near for far, near in ends]))
 
 
-def _level(known: features.Curve, curve: Given, h: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """The log of the smoothed curve over its level at octaves `h` up to its end, and half the width of its interval."""
+def _level(known: features.Curve, curve: Given, h: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """The log of the smoothed curve over its level at octaves `h` up to its end, half the width of its interval there,
+    and half of that which the last octave together has."""
     e = np.maximum(curve.errors / known.level, 1e-3)
     spread = features.scatter_of(known.x, e) if curve.stderr is None else curve.stderr / known.level
     relative = np.clip(spread / np.maximum(e, 0.05), 1e-3, 3.0)
     here = features.smooth(known.x, np.log(e), relative, h)
     z = special.ndtri((1 + level) / 2)
-    return here, z * np.interp(h, known.x, relative)
+    last = relative[known.x > -1.01]
+    return here, z * np.interp(h, known.x, relative), float(z / np.sqrt(np.sum(last**-2)))
 
 
 def remarks(curve: Given) -> list[str]:
