@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.machinery
 import json
 import os
 import re
@@ -355,6 +356,43 @@ def test_an_interrupt_is_one_line_that_says_what_is_kept(run, tmp_path, monkeypa
     assert code == 130
     assert err.count("\n") == 1
     assert re.search(words, err)
+
+
+def test_an_interrupt_while_compiled_code_loads_waits_for_it(run, monkeypatch):
+    """Compiled modules make an error of their own of it, and then the command would fail or go on."""
+
+    class Slow(importlib.machinery.ExtensionFileLoader):
+        def exec_module(self, module):
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.01)
+            except KeyboardInterrupt:
+                raise ImportError("not all of it") from None
+
+    def load():
+        Slow("slow", "slow.so").exec_module(pytest)
+        time.sleep(10)
+        raise AssertionError
+
+    replaced(monkeypatch, "measure", load)
+    code, _, err = run(*SIMULATE)
+    assert code == 130
+    assert err.count("\n") == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_lost_in_a_callback_comes_again(run, monkeypatch):
+    class Lost:
+        def __del__(self):
+            raise KeyboardInterrupt
+
+    def lose():
+        Lost()
+        time.sleep(10)
+        raise AssertionError
+
+    replaced(monkeypatch, "measure", lose)
+    assert run(*SIMULATE)[0] == 130
 
 
 def test_a_fault_of_ours_is_one_line_unless_a_traceback_is_asked_for(run, monkeypatch):

@@ -88,6 +88,16 @@ def test_bad_input_gets_a_sentence():
         agreement(broken, points)
 
 
+def test_a_mean_over_runs_is_no_theory():
+    """A simulation without its runs, or a curve with points that were drawn, has errors that the test would miss."""
+    points, other = experiment(9), experiment(10).drop_vars("R_run")
+    with pytest.raises(InputError, match="`curve` must be a theory, or a simulation with its runs, but R has"):
+        agreement(other, points)
+    other["R_stderr"][:] = 0.0  # as where a curve by theory and draws is theory
+    other["R"] = theory()["R"]
+    assert agreement(other, points).passed
+
+
 def test_each_variable_may_have_its_own_allowance():
     """What one variable is granted does not excuse another."""
     points = experiment(3)

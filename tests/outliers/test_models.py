@@ -146,3 +146,15 @@ def test_logistic_regression_without_selection_is_scikit_learns():
     J, _, _ = models.select_labels(outliers.SelectedLogistic(0.7, 0.2, outliers.Hebb()), X, S)
     theirs = LogisticRegression(C=1 / 0.7, fit_intercept=False, tol=1e-10, max_iter=5000).fit(X, S).coef_[0]
     np.testing.assert_allclose(J, theirs, atol=1e-5)
+
+
+def test_least_squares_with_a_vanishing_ridge_has_a_closed_form():
+    """Below one example per dimension all rows are explained, and fields after training are a millionth apart."""
+    alpha, noise, ridge, s = 0.3, 0.2, 1e-6, 0.3
+    rule = outliers.SelectedSquares(ridge=ridge, noise=s, selection=outliers.Hebb())
+    found = outliers.curve(outliers.WrongTargets(noise=noise, share=0.0), rule, alpha=alpha)
+    b = 1 - alpha - ridge * s**2
+    z = (b + np.sqrt(b**2 + 4 * ridge * s**2)) / (2 * ridge)  # 1/z = ridge + alpha/(s^2 + z)
+    R, g = alpha * z / (s**2 + z), alpha * (z / (s**2 + z)) ** 2
+    assert found.outcome == "converged"
+    np.testing.assert_allclose([found.R, found.Q], [R, (R**2 + g * (1 + noise**2 - 2 * R)) / (1 - g)], rtol=1e-7)

@@ -222,6 +222,17 @@ def test_hard_selection_always_gains():
         assert np.all(found.R > 0)
 
 
+def test_an_overlap_that_rounding_hides_is_marked_without_a_warning():
+    """At this eta all overlaps gain the same, to rounding."""
+    assert asymptote(LAW, SOFT, eta=50.0).outcome == "failed"
+
+
+def test_a_student_who_believes_in_far_too_little_noise_is_followed_without_a_warning():
+    """At the largest eta of the curve squares of slopes are beyond all numbers."""
+    found = curve(Contaminated(100.0, 5.5), SoftSelection(1000.0), alpha=0.1)
+    assert (found.outcome == "converged").any()
+
+
 # ---- as printed
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import platform
 import shutil
+import signal
 import sys
 import tempfile
 import textwrap
+import threading
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
+from types import FrameType
 
 from quenched.cli.app import app
 from quenched.cli.delivery import Stop
@@ -20,6 +25,8 @@ from quenched.core.errors import ClusterError, InputError, OutputError, printabl
 
 MOST_COMPILED = 2**30
 """Bytes of compiled programs that are kept between calls."""
+AGAIN = 0.05
+"""Seconds after which an interrupt that came at a bad time comes again."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     _cache_compilations()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # alarms of the compiler say nothing about the answer
-    with warnings.catch_warnings():
+    with _keep_interrupts(), warnings.catch_warnings():
         warnings.filterwarnings("default", category=UserWarning)  # warnings are printed whatever Python's own filters
         warnings.showwarning = lambda message, *_: _say(f"warning: {message}")
         try:
@@ -46,6 +53,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if code == 130:  # an interrupt outside the work itself
         _say("quenched: Interrupted.")
     return code if isinstance(code, int) else 0
+
+
+@contextlib.contextmanager
+def _keep_interrupts() -> Iterator[None]:
+    """Let an interrupt wait while compiled code loads, and come again where it was lost.
+
+    Compiled modules make other errors of one while they load, and callbacks of the garbage collector drop it.
+    """
+    usual, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    if usual is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield  # who calls decides
+        return
+
+    def again() -> None:
+        if hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        else:  # Windows; it does not end a wait of the system
+            _thread.interrupt_main()
+
+    def repeat() -> None:
+        timer = threading.Timer(AGAIN, again)
+        timer.daemon = True
+        timer.start()
+
+    def interrupt(_: int, frame: FrameType | None) -> None:
+        while frame is not None and frame.f_code is not main.__code__:
+            if isinstance(frame.f_locals.get("self"), ExtensionFileLoader):
+                return repeat()
+            frame = frame.f_back
+        raise KeyboardInterrupt
+
+    def notice(lost: sys.UnraisableHookArgs) -> None:
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            repeat()
+        else:
+            hook(lost)
+
+    signal.signal(signal.SIGINT, interrupt)
+    sys.unraisablehook = notice
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        sys.unraisablehook = hook
 
 
 def _say(line: str) -> None:

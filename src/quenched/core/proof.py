@@ -100,8 +100,8 @@ def agreement(
     """Compare a theory with a simulation.
 
     Args:
-        curve: the theory; it must contain every control value of `points`. It may also be another simulation:
-            then both have errors, and the test is for two samples.
+        curve: the theory; it must contain every control value of `points`. It may also be another simulation with
+            its runs: then both have errors, and the test is for two samples.
         points: the simulation, with its runs.
         variables: which to compare; by default all that both have.
         allowance: absolute deviation granted because the simulation is finite; one for all variables, or one for
@@ -133,6 +133,7 @@ def agreement(
         sides.append(_stacked(theory, names))
         expected = sides[1].mean(axis=0)
     else:
+        _check_exact(theory, names)
         expected = np.concatenate([_values(theory, points, name) for name in names])
     if not np.all(np.isfinite(expected)):
         raise InputError("The theory must be finite at every simulated point, but it is not (see its `outcome`).")
@@ -238,6 +239,16 @@ def _align(curve: xr.Dataset, points: xr.Dataset) -> xr.Dataset:
                              f"{wanted[off][0]}.")  # fmt: skip
         curve = curve.isel({dim: place})
     return curve
+
+
+def _check_exact(theory: xr.Dataset, names: list[str]) -> None:
+    """Check that what is compared as a theory has no errors of its own."""
+    for name in names:
+        if f"{name}_stderr" in theory and np.any(theory[f"{name}_stderr"].values > 0):
+            raise InputError(
+                f"Argument `curve` must be a theory, or a simulation with its runs, but {name} has standard errors and "
+                "no runs: choose points where it is theory (see its `source`)."
+            )
 
 
 def _values(theory: xr.Dataset, points: xr.Dataset, name: str) -> np.ndarray:

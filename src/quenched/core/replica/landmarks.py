@@ -27,6 +27,8 @@ GRID = 128
 """Points between which panels lie, and on which gaps are looked for."""
 OPENING = 1e-4
 """Where $u'(y)$ is as small as this a gap is about to open: points come close, so that none opens unseen."""
+PASSES = 8
+"""Times that the points are spread anew: each finds fields after training 25 times closer together."""
 NODES = 8
 """Gauss-Legendre nodes between two points."""
 GAPS = 8
@@ -138,7 +140,7 @@ def _grid(jet: Jet, law: Law, kinks: Array) -> tuple[Array, Array, Array]:
         return y, first, second, value
 
     even, flat = low + (high - low) * np.linspace(0, 1, GRID), jnp.zeros(GRID)
-    y, _, _, value = jax.lax.fori_loop(0, 4, refine, (even, flat, flat, flat))
+    y, _, _, value = jax.lax.fori_loop(0, PASSES, refine, (even, flat, flat, flat))
     if kinks.size:  # a gap around one may be as narrow as this
         around = kinks + jnp.abs(steps[1] - steps[0]) * np.array([[-1.0], [-0.5], [0.0], [0.5], [1.0]])
         y = jnp.sort(jnp.append(y, jnp.clip(around, low, high)))

@@ -98,6 +98,7 @@ class Course:
         found = evaluate(self.theory, y[:-1], self.theta, self.along, float(y[-1]))
         return State(z, found, self.unit, found.slopes * self.unit / self.rows[:, None], along)
 
+    @np.errstate(over="ignore")  # where squares of slopes are no numbers, the units stay as they are
     def rescale(self, state: State) -> Course:
         """The course with the units of its equations grown to the slopes at a state."""
         size = np.linalg.norm(state.at.slopes * self.unit, axis=1)

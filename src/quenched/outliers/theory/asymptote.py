@@ -105,7 +105,9 @@ def _limit(law: Contaminated, rule: Rule) -> dict[str, float]:
         R = float(law.informative)
     elif ends[0] * ends[1] < 0:  # otherwise the best overlap is smaller or larger than all that are tried
         R = float(brentq(lambda R: float(average(law, rule, R).slope), low, high, xtol=1e-15 * low))  # pyright: ignore
-    every, gt = average(law, rule, R), float(gamma_of(law, rule))
+    with np.errstate(invalid="ignore"):  # where no best overlap was found
+        every = average(law, rule, R)
+    gt = float(gamma_of(law, rule))
     T = float(rule.temperature) if isinstance(rule, Gibbs) else 0.0
     c = float(R**2 * every.p2 / every.informed**2 / law.gamma + T * R / (gt * every.informed))
     return {
