@@ -13,7 +13,7 @@ here is differentiated: `averages` lets the edges of gaps and the kinks move aga
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +27,9 @@ GRID = 128
 """Points between which panels lie, and on which gaps are looked for."""
 OPENING = 1e-4
 """Where $u'(y)$ is as small as this a gap is about to open: points come close, so that none opens unseen."""
-PASSES = 8
-"""Times that the points are spread anew: each finds fields after training 25 times closer together."""
+PASSES, MOST_PASSES, NEIGHBOURS, SETTLED = 4, 12, 16, 0.5
+"""Times that the points are spread anew: the first, and as many as it takes, at most, until the nearest so many of them
+come no closer by that factor. Each pass resolves fields after training that lie up to 25 times closer together."""
 NODES = 8
 """Gauss-Legendre nodes between two points."""
 GAPS = 8
@@ -139,13 +140,27 @@ def _grid(jet: Jet, law: Law, kinks: Array) -> tuple[Array, Array, Array]:
         value, first, second = jet(y + near(y))  # beside a kink
         return y, first, second, value
 
+    def again(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        passed, _, points = carry
+        return passed + 1, _nearest(points[0]), refine(passed, points)
+
+    def coarse(carry: tuple[Any, ...]) -> Array:
+        passed, before, points = carry
+        return (passed < MOST_PASSES) & (_nearest(points[0]) < SETTLED * before)
+
     even, flat = low + (high - low) * np.linspace(0, 1, GRID), jnp.zeros(GRID)
-    y, _, _, value = jax.lax.fori_loop(0, PASSES, refine, (even, flat, flat, flat))
+    points = jax.lax.fori_loop(0, PASSES - 1, refine, (even, flat, flat, flat))
+    y, _, _, value = jax.lax.while_loop(coarse, again, again((PASSES - 1, flat[0], points)))[2]
     if kinks.size:  # a gap around one may be as narrow as this
         around = kinks + jnp.abs(steps[1] - steps[0]) * np.array([[-1.0], [-0.5], [0.0], [0.5], [1.0]])
         y = jnp.sort(jnp.append(y, jnp.clip(around, low, high)))
         value = jet(y)[0]
     return y, value, jnp.any(inside[:, -1])
+
+
+def _nearest(y: Array) -> Array:
+    """How close some neighbours are to each other, at least."""
+    return jnp.min(y[NEIGHBOURS:] - y[:-NEIGHBOURS])
 
 
 def _shares(
