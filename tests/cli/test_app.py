@@ -358,6 +358,15 @@ def test_an_interrupt_is_one_line_that_says_what_is_kept(run, tmp_path, monkeypa
     assert re.search(words, err)
 
 
+@pytest.fixture
+def heard():
+    """Ctrl-C is heard here, even if a shell began these tests in the background, where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+
+
+@pytest.mark.usefixtures("heard")
 def test_an_interrupt_while_compiled_code_loads_waits_for_it(run, monkeypatch):
     """Compiled modules make an error of their own of it, and then the command would fail or go on."""
 
@@ -381,6 +390,7 @@ def test_an_interrupt_while_compiled_code_loads_waits_for_it(run, monkeypatch):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("heard")
 def test_an_interrupt_lost_in_a_callback_comes_again(run, monkeypatch):
     class Lost:
         def __del__(self):
