@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from quenched.core.proof import SMALLEST_P
+
 MOST_DECIMALS = 9
 """Decimals beyond which a number is written with a power of ten."""
 GROUPED, POWERS = 1e3, 1e12
 """Where separators of thousands begin, and where powers of ten do."""
-SMALLEST_P = 1e-4
-"""The law of a p-value is not known so far out that smaller ones would mean anything."""
 
 
 def number(value: Any, digits: int = 4, *, zeros: bool = True) -> str:

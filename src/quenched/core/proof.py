@@ -27,6 +27,8 @@ PASSED = 1e-4
 """Chance explains deviations whose p-value is above this."""
 NEARLY_ONE = 0.99
 """A p-value above this is not told apart from 1."""
+SMALLEST_P = 1e-4
+"""Smaller p-values of a table are only said to be smaller: the law of a test is not known so far out."""
 EXACT = 1e-9
 """Points without spread over runs (a common start) must agree to this."""
 

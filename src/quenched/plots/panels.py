@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
 from quenched.core.figures import Kind, Panel, Scale, Series
+from quenched.core.proof import SMALLEST_P
 from quenched.plots.choice import plain
 
 WITHIN = "measured on subsets of the rows"
@@ -23,8 +24,6 @@ LONGEST_REASON = 400
 """Longest sentence in the note."""
 STEM, ROOT = 1.6, 1.4
 """How far, as a factor of the width, branches go on below the last split and above the first one."""
-SMALLEST_P = 1e-4
-"""Smaller p-values are shown as such."""
 INK = "#4d4d4d"
 MOST_COLUMNS, FEW_COLUMNS = 24, 8
 """Columns of a metric that are shown, and those whose entries are written out."""

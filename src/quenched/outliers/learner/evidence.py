@@ -43,7 +43,7 @@ class Evidence:
         clump: rows in a tight ball of one label, apart from all others `[n]`.
         alternative: the probabilities by another selection that explains the table about as well `[n]`, or None.
         weight: the probability of the alternative, one half at most.
-        goodness: how well the model describes rows out of fold.
+        goodness: how well the model describes the rows.
     """
 
     interval: tuple[float, float]

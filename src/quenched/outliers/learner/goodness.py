@@ -40,7 +40,7 @@ class Places(NamedTuple):
 
 
 class Goodness(NamedTuple):
-    """How well the model of a fit describes rows out of fold."""
+    """How well the model of a fit describes rows."""
 
     gap: float = 0.0
     excess: float = 0.0
@@ -109,7 +109,7 @@ def find_change(
         fitted: the fit to these rows.
         X: rows `[n, N]`.
         codes: the numbers of their classes `[n]`.
-        omega: their weights `[n]`.
+        omega: their weights `[n]`; in no order, as the outliers of a sample are its last rows.
         generator: of the samples.
     """
     columns, seen, usual = generator.permutation(X.shape[1])[:COLUMNS], 0.0, np.zeros(SAMPLES)
